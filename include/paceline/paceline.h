@@ -10,7 +10,7 @@
 // communicator make the same calls on it in the same order. Different threads may use different
 // communicators, requests and plans at the same time; one of them belongs to one thread at a time.
 //
-// Every function that can fail returns a paceline_status; paceline_error() says what was wrong.
+// Every function that can fail returns a paceline_status; paceline_error() returns the message.
 // After PACELINE_USAGE and PACELINE_REFUSAL nothing has been sent, and the rank can call again.
 // After PACELINE_MISMATCH, PACELINE_TIMEOUT and PACELINE_LOST the communicator is broken on every
 // rank of it: all its calls return that error from then on.
@@ -74,7 +74,7 @@ typedef PACELINE_ENUM(paceline_type) {
   PACELINE_F64 = 1,
   PACELINE_F32,
   PACELINE_F16,   // IEEE binary16, in 2 bytes; summed in F32
-  PACELINE_BF16,  // the upper half of an F32; likewise
+  PACELINE_BF16,  // the upper half of an F32; summed in F32
   PACELINE_I8,
   PACELINE_U8,
   PACELINE_I16,
@@ -121,7 +121,7 @@ PACELINE_API int paceline_abi_version(void);      // header's; likewise PACELINE
 // PACELINE_STORE); else, in a program with MPI, all processes of MPI; else one rank alone. Returns
 // when every rank has called it; after PACELINE_START_TIMEOUT_MS with PACELINE_TIMEOUT, or, where
 // MPI waits for a rank and cannot be stopped, ends the process with a sentence that says so. On
-// failure *comm is NULL, here and below.
+// failure *comm is NULL, in this function and those below.
 PACELINE_API paceline_status paceline_init(paceline_comm** comm);
 
 // Joins a world of `ranks` processes or threads of one machine, which meet in a folder that all of
@@ -132,26 +132,26 @@ PACELINE_API paceline_status paceline_init_store(const char* folder, int rank, i
 // The processes of an MPI communicator: `communicator` is the address of an MPI_Comm, of the MPI
 // that is in the process, initialised; NULL for all of MPI's processes. Collective over it. Ranks
 // of one machine talk through shared memory, others through MPI. Unless MPI gives
-// MPI_THREAD_MULTIPLE, requests move only in test, wait and wait_for. The world is to be left
-// before MPI_Finalize.
+// MPI_THREAD_MULTIPLE, requests progress only in test, wait and wait_for. Leave the world before
+// MPI_Finalize.
 PACELINE_API paceline_status paceline_init_mpi(const void* communicator, paceline_comm** comm);
 
 // Leaves the world of this communicator, and frees the handle. Ranks that still wait for this one
-// are told; everything else that was made in this world fails from now on, and is still to be
-// freed. A process that ends without it looks to the others as if it had died. *comm may be NULL.
+// get an error. Other objects of this world fail from now on, and must still be freed. A process
+// that ends without this call counts as lost. *comm may be NULL.
 PACELINE_API paceline_status paceline_finalize(paceline_comm** comm);
 
-// Writes what this process has called last, and what it is in, in all communicators of this world:
+// Writes the latest and the current calls of this process in all communicators of this world:
 // rank-<rank>.json and .txt in `folder`, for `paceline doctor --record`. Sends nothing, and works
-// on a broken communicator too.
+// on a broken communicator, too.
 PACELINE_API paceline_status paceline_record(const paceline_comm* comm, const char* folder);
 
 // Frees a communicator. Requests and plans of it live on; the world is left with the last handle
 // that belongs to it. *comm may be NULL.
 PACELINE_API paceline_status paceline_free(paceline_comm** comm);
 
-PACELINE_API int paceline_rank(const paceline_comm* comm);  // -1 for what is no communicator
-PACELINE_API int paceline_size(const paceline_comm* comm);  // likewise
+PACELINE_API int paceline_rank(const paceline_comm* comm);  // -1 if it is no communicator
+PACELINE_API int paceline_size(const paceline_comm* comm);  // -1 if it is no communicator
 
 // Sets this rank's time-out for calls on `comm` without one of their own; at least 1 ms. The
 // world's communicator begins with PACELINE_TIMEOUT_MS; communicators made of `comm` later inherit
@@ -166,10 +166,10 @@ PACELINE_API paceline_status paceline_split(paceline_comm* comm, int colour, int
 PACELINE_API paceline_status paceline_dup(paceline_comm* comm, paceline_comm** copy);
 
 // --- blocking collectives ----------------------------------------------------------------------
-// `count` is what one rank contributes or gets; buffers marked [size] hold a piece of so many
+// `count` elements are what one rank contributes or gets; buffers marked [size] hold `count`
 // elements for each rank, in order. A buffer that the rank does not need, or of 0 elements, may be
-// NULL. In place: input == output; where one of the two is longer, the shorter one is the rank's
-// own piece in it. Any other overlap is an error.
+// NULL. In place: input == output; if one of the two is longer, the shorter one is the rank's own
+// piece in it. Any other overlap is an error.
 
 PACELINE_API paceline_status paceline_allreduce(paceline_comm* comm, const void* input,
                                                 void* output, size_t count, paceline_type type,
@@ -224,14 +224,14 @@ typedef struct paceline_call {
   const size_t* counts;
   const size_t* counts_received;
   const char* algorithm;  // by a name that `paceline explain` lists; NULL: chosen
-  int segments;           // cut into so many; 0: chosen
-  int window;             // so many of them under way at a time; 0: chosen
-  int radix, blocks;      // of an algorithm that has them, which must be named; 0: chosen
+  int segments;           // number of pipeline segments; 0: chosen
+  int window;             // segments under way at a time; 0: chosen
+  int radix, blocks;      // parameters of a named algorithm that has them; 0: chosen
   int uneven;             // 1: a v-form, though this rank may not know the counts
-  int timeout_ms;         // gives up waiting after so long; 0: the communicator's
-  uint64_t tag;           // of what is exchanged; ranks whose tags differ get an error; 0: none
-  // Of calls under way at a time the most urgent goes first; higher is more urgent, from -2^20 to
-  // 2^20, equal on all ranks.
+  int timeout_ms;         // gives up waiting after this time; 0: the communicator's
+  uint64_t tag;           // tag of the data; ranks whose tags differ get an error; 0: none
+  // The most urgent of the calls under way goes first; higher is more urgent, from -2^20 to 2^20,
+  // equal on all ranks.
   int priority;
   int reserved;           // 0
 } paceline_call;

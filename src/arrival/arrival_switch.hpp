@@ -39,7 +39,7 @@ class ArrivalSwitch {
   static constexpr int kRowOfTurns = 16;   // the same if ranks take turns
   enum class State : std::uint8_t { usual, trial, arrival };
 
-  struct Average {   // of the first ones, then with a weight of 1/8 for what is new
+  struct Average {   // mean of the first values; later ones have a weight of 1/8
     std::int64_t ns = 0;
     int count = 0;
     void add(std::int64_t more) { ns += (more - ns) / (count = count < 8 ? count + 1 : 8); }

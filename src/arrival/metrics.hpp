@@ -1,4 +1,4 @@
-// Metrics of an arrival pattern: how far apart the ranks of one collective call enter it.
+// Metrics of an arrival pattern: the imbalance of the ranks' entries into one collective call.
 //
 // Source: P. Alizadeh et al., Efficient Process Arrival Pattern Aware Collective Communication for
 // Deep Learning, EuroMPI 2022, equations 2.1 to 2.3, which follow A. Faraj et al.
@@ -14,11 +14,11 @@ struct Imbalance {
   double average = 0;   // Delta (2.3): the mean distance from the mean arrival (2.2)
 };
 
-// `arrivals`: when each rank entered, on one clock. None, or one: no imbalance.
+// `arrivals`: each rank's entry time, on one clock. With none or one the imbalance is 0.
 Imbalance imbalance_of(std::span<const double> arrivals);
 
-// The same as multiples of the time that a message of the call's size takes; 0 where that time is
-// not positive, since a factor has no meaning there.
+// The same as multiples of the time of a message of the call's size; 0 if that time is not
+// positive.
 Imbalance factors_of(const Imbalance& imbalance, double message_time);
 
 }  // namespace paceline

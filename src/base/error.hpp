@@ -1,5 +1,5 @@
-// The one exception type of the core. A message says where, what with values, which rule, what to
-// do.
+// The one exception type of the core. A message has the place, the error with values, the violated
+// rule, and a remedy.
 //
 //   usage     the caller passed something no collective can take         (nothing was sent)
 //   refusal   this algorithm, transport or build cannot serve it         (nothing was sent)
@@ -33,7 +33,7 @@ template <class... Pieces>
   throw Error(fault, str(pieces...));
 }
 
-// An invariant of ours. Never for bad input.
+// Checks an internal invariant; never use it for bad input.
 template <class... Pieces>
 void require(bool holds, const Pieces&... pieces) {
   if (!holds)

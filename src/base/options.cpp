@@ -110,7 +110,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-// Calls visit(part) for the parts of `text` between separators, of which an empty text has none.
+// Calls visit(part) for the parts of `text` between separators; an empty text has no parts.
 template <class Visit>
 void split(std::string_view text, char separator, Visit&& visit) {
   if (text.empty()) return;
@@ -162,7 +162,7 @@ bool are_names(std::string_view words, std::string_view text) {
   return good;
 }
 
-// The value in its one spelling; nothing where the row does not allow it.
+// Returns the value in its one spelling; nothing if the row does not allow it.
 std::optional<std::string> parse(const OptionRow& row, std::string_view text) {
   const bool is_number = row.kind == integer || row.kind == bytes;
   if (is_number) {

@@ -17,8 +17,8 @@ std::string str(const Pieces&... pieces) {
 // "1.5 KiB", "64 MiB": sizes as a person reads them.
 std::string human_bytes(double bytes);
 
-// The text in at most `most` bytes: what is longer ends with "..." and has no half of a character
-// of UTF-8 before that.
+// Shortens the text to at most `most` bytes: a longer one ends with "...", and no UTF-8 character
+// before that is cut.
 std::string shortened(const std::string& text, std::size_t most);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Element types and operations: what the numbers are and how two of them become one.
+// Element types, and the operations that combine two elements.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 namespace paceline::capi {
 namespace {
 
-// In place, so that remembering an error needs no memory that might be what is missing.
+// A fixed buffer: remembering an error allocates nothing, because memory may be what is missing.
 thread_local char message[2048];
 
 paceline_status remember(Fault fault, const char* text) {

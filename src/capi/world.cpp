@@ -1,4 +1,4 @@
-// Worlds and communicators: how they are joined, taken apart and left.
+// Worlds and communicators: joining, splitting and leaving.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -30,7 +30,7 @@ Communicator join_folder(const std::string& folder, const WorldConfig& config) {
                                                   text_of(Option::secret)), config, folder);
 }
 
-// The program that brings an MPI begins and ends it: with which threads is its own affair.
+// The program that brings an MPI begins and ends it, and chooses its thread level.
 Communicator join_mpi_of_process(const void* communicator, const char* where) {
   const auto library = MpiLibrary::load("");
   if (!library->is_initialized() || library->is_finalized())
@@ -41,8 +41,8 @@ Communicator join_mpi_of_process(const void* communicator, const char* where) {
   return join_mpi(*library, communicator, config_of_c());
 }
 
-// The launcher's store is there once per process, and a second world must not find the keys of the
-// first in it: worlds are counted, as they are on every other rank.
+// A process has one launcher's store, and a second world must not find the keys of the first in it:
+// worlds are numbered, alike on all ranks.
 Communicator join_launched(const std::string& folder, const char* where) {
   static std::atomic<int> joined{0};
   WorldConfig config = config_of_c();
@@ -75,7 +75,7 @@ paceline_status paceline_init(paceline_comm** comm) {
     const std::string folder = text_of(Option::store);
     if (!folder.empty() || number_of(Option::ranks) > 1) return join_launched(folder, where);
     if (MpiLibrary::is_in_process()) return join_mpi_of_process(nullptr, where);
-    // One rank alone where the user sees several would be silently wrong.
+    // A world of one rank instead of several would silently give wrong results.
     if (const std::string launcher = mpi_launcher(); !launcher.empty())
       fail(Fault::refusal, where, ": an MPI launcher started several processes (", launcher,
            "), but there is no MPI in this one. Link it with MPI and call MPI_Init before, or "

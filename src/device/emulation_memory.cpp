@@ -1,5 +1,5 @@
-// The part of the emulation that gives memory. That of devices lies in files without a name, so
-// that other processes can open it, as they open memory of a GPU.
+// The part of the emulation that allocates memory. Devices' memory lies in unnamed files, so that
+// other processes can open it, as they open memory of a GPU.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
 
 std::string name_of(int device) { return device == kHost ? "the host" : str("device ", device); }
 
-// Shared, so that what one process writes the others see.
+// A shared mapping: processes see each other's writes.
 std::byte* map(int file, std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);

@@ -99,7 +99,7 @@ class Clock {
         if (took > 0) {
           busy_.insert(held.begin(), held.end());
           running_.emplace(now_s_ + took, number);
-        } else {   // what takes no time does not queue
+        } else {   // work without duration does not queue
           for (std::uint32_t follower : followers_[number])
             if (--missing_[follower] == 0) again |= ready_.insert(follower).second;
         }

@@ -1,14 +1,14 @@
-// Timing: when the work that was enqueued on emulated devices would have run, in model time.
+// Timing: model time of the work that was enqueued on emulated devices.
 //
 // The rules, so that a picture can be checked by hand:
-//   copy      waits for what its stream and its events put before it; takes latency + bytes / rate,
-//             and holds the sender's outward and the receiver's inward engine all the while.
-//   combine   likewise holds its device's compute unit, for bytes / rate of what it combines; what
-//             it reads from other devices also comes in by its inward and their outward engines,
-//             and what it writes there goes out by its outward and their inward ones, at once.
-//   engines   serve what may start, in the order in which it was enqueued. None stays idle for
-//             something earlier to come.
-// Nothing here measures time: the same work always takes the same.
+//   copy      waits for earlier work of its stream and its events; takes latency + bytes / rate,
+//             and holds the sender's outward and the receiver's inward engine all that time.
+//   combine   waits in the same way; holds its device's compute unit for bytes / rate of the
+//             combined bytes. Bytes read from other devices also take its inward and their outward
+//             engines; bytes written there take its outward and their inward ones, all at once.
+//   engines   serve the work that may start in the order in which it was enqueued. None stays idle
+//             to wait for earlier work.
+// Nothing here measures time: the same work always takes the same time.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Rates {
   double combine_bytes_per_s = 0;    // of the sources but the first; 0: takes no time
 };
 
-// A piece of work as it was enqueued.
+// An enqueued piece of work.
 struct Work {
   bool combines = false;
   int device = 0;                    // of a copy: whose memory it writes
@@ -38,10 +38,10 @@ struct Span {
   double begin_s = 0, end_s = 0;
 };
 
-// When each piece runs. `after` names earlier numbers only.
+// Returns the time of each piece. `after` must name only earlier numbers.
 std::vector<Span> timing(const std::vector<Work>& work, const Rates& rates);
 
-// From the first begin to the last end.
+// Returns the time from the first begin to the last end.
 double makespan_s(const std::vector<Span>& spans);
 
 }  // namespace paceline::device

@@ -5,9 +5,9 @@
 namespace paceline {
 namespace {
 
-// Looks for a name between two looks at what calls the peers are in, which takes lines from them.
+// Number of looks between two searches for a mismatch, which take cache lines from the peers.
 constexpr int kLooks = 64;
-// In the choice of a fingerprint: that the call goes by arrival, which ranks must agree on.
+// Bit of a fingerprint's choice: the call goes by arrival. Ranks must agree on it.
 constexpr std::uint64_t kByArrival = std::uint64_t{0x5aa5} << 48;
 
 }  // namespace
@@ -73,7 +73,7 @@ void ClaimedOperation::begin() {
   mismatch_.reset();
 }
 
-// By what all ranks know that come to this call.
+// Decides from facts that all ranks of this call know.
 bool ClaimedOperation::decide() {
   if (arrived_s_ == 0) arrived_s_ = channel_.now_s();
   if (is_behind()) return false;

@@ -69,7 +69,7 @@ void DeviceEnd::give(device::Event event) {
 template <class Map>
 auto& DeviceEnd::of_length(Map& free, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  return free[bytes];   // which stays where it is
+  return free[bytes];   // its address is stable
 }
 
 std::byte* DeviceEnd::take_pinned(std::size_t bytes) {

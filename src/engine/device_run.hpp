@@ -55,7 +55,7 @@ class DeviceRun {
   bool capturing_ = false;
   std::vector<std::vector<device::Event>> free_;   // by position
   std::vector<device::Event> all_events_;
-  std::vector<device::Event> event_of_;         // by task, while waits for it are to be enqueued
+  std::vector<device::Event> event_of_;         // by task, until all waits for it are enqueued
   std::vector<std::uint32_t> waiters_;
 };
 

@@ -251,7 +251,7 @@ class Lowering {
     program_.tasks.push_back(std::move(task));
   }
 
-  // A task that another one of the list has waited for need not be waited for.
+  // Drops waits for tasks for which another task of the list has waited.
   void drop_implied(DeviceTask& task) {
     std::erase_if(task.waits, [&](Number before) {
       const Number stream = program_.tasks[before].stream;

@@ -1,4 +1,4 @@
-// The check of a device program: whether streams and events order all that touches one memory.
+// The check of a device program: streams and events must order all accesses to the same memory.
 #include <algorithm>
 #include <map>
 

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// The lowest bit of when a rank entered says whether it takes turns with others on a core.
+// The lowest bit of a rank's entry time is 1 if it takes turns with others on a core.
 constexpr std::uint64_t kTakesTurns = 1;
 
 std::uint64_t in_ns(double seconds) { return static_cast<std::uint64_t>(1e9 * seconds); }

@@ -98,7 +98,7 @@ bool MixedOperation::look() {
   return moved;
 }
 
-// Signals to several ranks that say the same are one store.
+// Equal signals to several ranks are one store.
 void MixedOperation::post(std::uint32_t id, Transport& transport) {
   const Step& step = schedule().steps[id];
   if (step.kind == Kind::wait) return waits_.push_back(id);

@@ -1,9 +1,9 @@
-// Executes a schedule that sends messages between nodes and reaches staging buffers inside them, as
-// one graph: a signal raises this rank's flag of the step's lane, a wait looks at a peer's, and
-// scratch of the node's ranks is memory. Everything else is engine/message_operation.hpp.
+// MixedOperation: executes a schedule that sends messages between nodes and reaches staging buffers
+// inside them, as one graph. A signal raises this rank's flag of the step's lane, a wait looks at a
+// peer's flag, and scratch of the node's ranks is memory. The rest is engine/message_operation.hpp.
 //
-// Such calls of a channel go on one after the other on each rank; what they write into staging
-// buffers is kept until all ranks of the node have left the call (engine/shm/shm_channel.hpp).
+// Each rank runs such calls of a channel one after the other; data in staging buffers stays until
+// all ranks of the node have left the call (engine/shm/shm_channel.hpp).
 #pragma once
 
 #include <vector>
@@ -29,7 +29,7 @@ class MixedOperation : public MessageOperation {
   std::byte* scratch_of(int position) const override;
 
   bool enter();
-  bool look();   // at the flags that are waited for; whether one of them has been raised
+  bool look();   // looks at the awaited flags; returns true if one was raised
   bool is_raised(const Step& step);
   std::byte* notes_of(int position) const { return scratch_of(position) + compiled_->notes_at; }
   bool is_occupied();
@@ -38,13 +38,13 @@ class MixedOperation : public MessageOperation {
   int position_of(int local_rank) const;
 
   ShmChannel* shm_;                    // of the call
-  std::vector<int> mates_;             // by local rank: as the transport knows them
+  std::vector<int> mates_;             // by local rank: ranks of the transport
   std::vector<int> local_ranks_;       // by position; -1: on another node
   std::vector<std::uint32_t> raised_;  // by lane: the own flag
   std::vector<std::uint32_t> waits_;   // steps under way
   std::uint64_t call_ = 0;
   bool entered_ = false, has_ended_ = false;
-  int occupied_by_ = -1;               // the position of a rank that has yet to leave a call
+  int occupied_by_ = -1;               // position of a rank that has not left an earlier call
 };
 
 }  // namespace paceline

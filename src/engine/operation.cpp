@@ -61,7 +61,7 @@ void Operation::start(const Buffers& buffers, std::uint32_t number,
   number_.store(number, std::memory_order_relaxed);
   fingerprint_ = fingerprint;
   started_ = true;
-  if (error_) error_.reset();   // else nothing is written: others may be looking
+  if (error_) error_.reset();   // without an error no write: other threads may read it
   if (failure_) failure_.reset();
   done_.store(false, std::memory_order_release);
   begin();

@@ -64,7 +64,7 @@ void Engine::wait_until(Lock& lock, Idle idle, const Done& done) {
 }
 
 Engine::~Engine() {
-  if (!is_here()) {   // a forked child has none of the threads, and must not wait for them
+  if (!is_here()) {   // a forked child has none of the threads and must not wait for them
     for (std::thread& thread : threads_) thread.detach();
     for (Ready& ready : ready_) new (&ready.arrived) std::condition_variable;
     new (&completed_) std::condition_variable;

@@ -6,7 +6,7 @@
 // the error from the next wait. Tasks that are pushed after that wait may use the variables again.
 //
 // Any thread may call; tasks may push tasks, but may not wait for them. In a child of fork() an
-// engine of the parent throws a usage error, or says that nothing is left to do.
+// engine of the parent throws a usage error, or reports that it has no tasks.
 #pragma once
 
 #include <unistd.h>
@@ -52,7 +52,7 @@ class Engine {
   // The task is complete when `work` returns, or has failed when it throws. Both kinds of push
   // throw a usage error after close(), or for variables of another engine.
   Task push(std::function<void()> work, TaskSpec spec);
-  // `work` starts something and returns; the task is complete when its Completion is told so.
+  // `work` starts an activity and returns; the task is complete once its Completion ends it.
   Task push_asynchronous(std::function<void(Completion)> work, TaskSpec spec);
 
   // Does short work on this thread, under the engine's lock and without a task: returns true. Only

@@ -199,7 +199,7 @@ double bound_s(const Machine& machine, Collective collective, int ranks, double 
     case Collective::reduce: return whole;
     case Collective::barrier: return 0;
     case Collective::alltoall: return r * (p - r) / p * whole;   // every rank of a full node
-    default: return (p - r) / p * whole;                         // what a full node lacks or sends
+    default: return (p - r) / p * whole;                         // lacked or sent by a full node
   }
 }
 

@@ -1,10 +1,10 @@
 // Machine: costs of a message and of a combination, for the simulator, the tuner and the bounds.
 //
-// The usual model: a message of n bytes takes alpha + n beta, combining n bytes takes n gamma. One
-// alpha and beta for messages inside a node, one for messages across nodes. A message keeps a port
-// at either end for all that time, but for its flight: that much of alpha passes on the way, and
-// the next message may follow. Over some networks long messages, which an MPI first announces, are
-// slower than trains of shorter ones.
+// The usual model: a message of n bytes takes alpha + n beta, combining n bytes takes n gamma.
+// Messages inside a node and across nodes have an alpha and beta of their own. A message occupies a
+// port at either end for that time except its flight, the part of alpha that passes on the way; the
+// next message may follow meanwhile. On some networks long messages, which an MPI first announces,
+// are slower than trains of shorter ones.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ struct Link {
   double long_beta_s_per_byte = 0;   // of long ones; 0: the same
   double long_bytes = 0;         // those that are longer; 0: longer than short_bytes
   double lone_beta_s_per_byte = 0;   // of calls of at most 2 short_bytes; 0: the same
-  // Of a short call: a message's alpha in a round in which every rank sends (0: the same), and the
-  // part of it that is there because of that.
+  // In short calls: a message's alpha in a round in which every rank sends (0: the same), and the
+  // part of it caused by that.
   double alpha_loaded_s = 0;
   double contention = 0;
 
@@ -59,10 +59,10 @@ const std::vector<Machine>& known_machines();
 //   short_kib                             no piece is shorter
 //   lone_gbit_per_s                       in calls of at most twice that
 //   long_kib, long_gbit_per_s             of longer messages than that
-//   alpha_loaded_us, contention_percent    alpha while every rank sends; what of it comes of that
+//   alpha_loaded_us, contention_percent    alpha while every rank sends; the part caused by that
 //   inside_alpha_us, inside_gbit_per_s    messages inside a node
 //   reduce_gbyte_per_s, copy_gbyte_per_s  0: takes no time
-//   task_us                               what a call costs besides that the task graph makes
+//   task_us                               additional cost of a call made by the task graph
 //   ranks_per_node
 // Or three numbers, in seconds and seconds per byte, for messages across nodes and for sums: alpha,
 // beta, gamma, as in "3e-5,4e-8,1e-10".

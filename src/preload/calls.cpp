@@ -1,5 +1,5 @@
-// The calls that the drop-in library serves: each becomes one of Paceline's, or passes to the host,
-// the MPI of this process.
+// The calls that the drop-in library serves: each becomes a call of Paceline, or passes to the
+// host, the MPI of this process.
 //
 // The decision uses only what is equal on all ranks: the communicator's state and options, the
 // length, and for reductions the datatype and the operation, which MPI requires to be equal. Calls
@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::size_t kMostPacked = INT_MAX;  // bytes: MPI_Pack counts them in an int
 
-// Prints what is being thrown, and tells the communicator's error handler, which by default ends
+// Prints the current exception and calls the communicator's error handler, which by default ends
 // the program.
 int report(const char* name, MPI_Comm comm) {
   int code = MPI_ERR_OTHER;
@@ -285,7 +285,8 @@ bool are_sides_refused(const CommState& state, const void* in, const Side& from,
   return are_refused(Collective::allgather, {named(in, from), named(out, into), own, from.count});
 }
 
-// Pieces go into one row of bytes: the receive buffer, or spare memory where its type has holes.
+// Gathers the pieces into contiguous bytes: the receive buffer, or spare memory if its type has
+// holes.
 void gather(CommState& state, const void* in, const Side& from, void* out, const Side& into,
             MPI_Comm comm) {
   const std::size_t piece = into.bytes, me = std::size_t(state.rank), all =

@@ -83,7 +83,7 @@ Place place_of(const Driver& driver, const void* address) {
   int names[] = {kMemoryType, kIsManaged, kContext};
   void* values[] = {&place.type, &place.is_managed, &place.context};
   const auto number = reinterpret_cast<std::uintptr_t>(address);
-  if (driver.attributes(3, names, values, number) != 0) return {};  // it is not initialised, say
+  if (driver.attributes(3, names, values, number) != 0) return {};  // not initialised, for instance
   return place;
 }
 

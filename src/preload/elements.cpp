@@ -75,8 +75,8 @@ class Elements : public Table<MPI_Datatype, Element> {
   }
 
  private:
-  // A compiler's flags may have made the types of Fortran longer than we think, and a build of MPI
-  // may lack some: what it says of their size decides.
+  // Compiler flags may make the types of Fortran longer, and a build of MPI may lack some: the
+  // sizes that MPI reports decide.
   void put(MPI_Datatype type, Type ours, Class kind) {
     if (type == MPI_DATATYPE_NULL) return;
     int bytes = 0;

@@ -14,8 +14,8 @@ void check_all(int position, std::size_t bytes, const char* what) {
           " bytes of a message of ", bytes);
 }
 
-// MPI_BOTTOM, the null address of a datatype that brings its own. MPICH's MPI_Pack refuses it: the
-// same elements, described from another address.
+// MPI_BOTTOM is the null address of a datatype that holds addresses. MPICH's MPI_Pack refuses it,
+// so this describes the same elements relative to another address.
 class Described {
  public:
   Described(const void* buffer, int count, MPI_Datatype type)
@@ -75,7 +75,7 @@ void unpack(const std::byte* packed, std::size_t bytes, void* buffer, int count,
 void* element_at(void* buffer, std::size_t index, MPI_Datatype type) {
   MPI_Aint low = 0, extent = 0;
   check(PMPI_Type_get_extent(type, &low, &extent), "Type_get_extent");
-  // Not for a program's own arrays alone: MPI_BOTTOM is null, and addresses come with the type.
+  // Computed with integers: MPI_BOTTOM is null, with the addresses in the datatype.
   return reinterpret_cast<void*>(reinterpret_cast<MPI_Aint>(buffer) +
                                  static_cast<MPI_Aint>(index) * extent);
 }

@@ -88,7 +88,7 @@ bool is_asked_for() {
   try {
     return text_of(Option::preload_summary) == "on";
   } catch (const std::exception&) {
-    return false;  // it has been said when the first communicator was made
+    return false;  // it was printed when the first communicator was made
   }
 }
 

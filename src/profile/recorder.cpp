@@ -81,7 +81,7 @@ Recorder::Recorder(const ProfileConfig& config)
   describe(config);
 }
 
-// MAP_POPULATE: the pages are there before the first call, which then need not ask for them.
+// MAP_POPULATE maps the pages before the first call, which then has no page faults.
 void Recorder::map(const ProfileConfig& config) {
   const std::size_t capacity = std::max<std::size_t>(1, config.bytes / sizeof(CallRecord));
   bytes_ = kProfileHeaderBytes + kTextBytes + capacity * sizeof(CallRecord);
@@ -90,12 +90,12 @@ void Recorder::map(const ProfileConfig& config) {
          ". Set PACELINE_PROFILE to a folder that every rank can write to, with room for ",
          bytes_ >> 20, " MiB per rank, or PACELINE_PROFILE_BYTES to less.");
   };
-  mkdir(config.folder.c_str(), 0777);   // mostly there; if it cannot be made, opening says why
+  mkdir(config.folder.c_str(), 0777);   // it mostly exists; if it cannot be made, open() fails
   const std::string fresh = str(path_, ".", getpid());
   unlink(fresh.c_str());
   const int file = open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file < 0) give_up("made");
-  // Allocated and not only as long as that: a full disk would otherwise end the program later.
+  // Allocates the blocks, not only the length: a full disk would otherwise end the program later.
   if (const int error = posix_fallocate(file, 0, static_cast<off_t>(bytes_)); error != 0) {
     errno = error;
     close(file);
@@ -104,7 +104,7 @@ void Recorder::map(const ProfileConfig& config) {
   }
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
   close(file);
-  // An older file of that name may still be written by another program: it loses its name only.
+  // Another program may still write to an older file of that name, which only loses its name.
   if (memory == MAP_FAILED || rename(fresh.c_str(), path_.c_str()) != 0) {
     unlink(fresh.c_str());
     give_up("mapped");
@@ -164,8 +164,8 @@ std::uint32_t Recorder::site(std::string_view name) {
   return number;
 }
 
-// Several threads may write lines at a time: each takes its room first. A reader meets zeros where
-// a line has room and no text yet.
+// Several threads may write lines at a time: each reserves room first. A reader finds zeros in room
+// whose text is not yet written.
 void Recorder::note(std::string_view line) {
   const std::uint64_t bytes = line.size() + 1;
   std::uint64_t at = header_->text_used.load();

@@ -46,7 +46,7 @@ struct CallEntry {
 
 class Recorder {
  public:
-  // Makes <folder>/<source>-<rank>.profile. Throws a resource error that says what to do.
+  // Makes <folder>/<source>-<rank>.profile. Throws a resource error with a remedy.
   explicit Recorder(const ProfileConfig& config);
   ~Recorder();
   Recorder(const Recorder&) = delete;
@@ -69,7 +69,7 @@ class Recorder {
   }
   static void leave(CallRecord& record, bool ok) {
     record.leave_ns = profile_now_ns();
-    CallStage stage = CallStage::entered;   // what a thread has completed meanwhile stays complete
+    CallStage stage = CallStage::entered;   // a call completed meanwhile stays complete
     record.stage.compare_exchange_strong(stage, ok ? CallStage::returned : CallStage::failed);
   }
   // The program begins to wait for a non-blocking call; later ones of the same call change nothing.
@@ -82,9 +82,9 @@ class Recorder {
     if (record.stage != CallStage::failed) record.stage = CallStage::complete;
   }
 
-  // The number of a communicator with these ranks of the world. `instance` is equal on all of them,
-  // and another for each communicator; without it two of the same ranks are told apart by the order
-  // in which this rank first used them.
+  // The number of a communicator with these ranks of the world. `instance` is equal on all of them
+  // and unique to the communicator; without it, communicators of the same ranks are numbered in the
+  // order in which this rank first used them.
   std::uint32_t communicator(std::span<const int> ranks,
                              std::optional<std::uint64_t> instance = {});
   // The number of a persistent operation, the `which`-th made on that communicator. It matches the

@@ -83,7 +83,7 @@ graph::Task Calls::push(const Call& call, graph::TaskSpec spec) {
                         : str(name_of(call.collective), " '", spec.name, "'");
   spec.sequence = order_;
   spec.pool = graph::Pool::communication;
-  spec.at_once = true;   // a call follows another one in the thread that completes that
+  spec.at_once = true;   // the thread that completes a call makes the next one
   spec.skipped = [communicator = communicator_, what](const std::exception_ptr& error) mutable {
     communicator.abort(str("does not make its call ", what, ", since an operand failed: ",
                            text_of(error)));

@@ -20,8 +20,8 @@ class Calls {
   // Refused where nothing makes progress by itself: a task cannot wait inside of a call.
   Calls(graph::Engine& engine, Communicator communicator);
 
-  // `spec` says what the call reads and writes, besides its buffers; its sequence and pool are set
-  // here. The buffers must live until the task is complete (TaskSpec::keeps).
+  // `spec` names the variables that the call reads and writes; this function sets its sequence and
+  // pool. The buffers must live until the task is complete (TaskSpec::keeps).
   graph::Task push(const Call& call, graph::TaskSpec spec);
 
   // For an idle thread: drives a call that is under way for some milliseconds or until it is

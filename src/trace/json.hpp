@@ -1,4 +1,4 @@
-// A trace as JSON, so that pictures and reports can be made elsewhere and later.
+// A trace as JSON, for pictures and reports made elsewhere or later.
 #pragma once
 
 #include <string>

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// send, recv: from the posting to the completion. compute: what the ranks do between collectives.
+// send, recv: from the posting to the completion. compute: work of ranks between collectives.
 enum class Activity : std::uint8_t { send, recv, reduce, copy, signal, wait, compute };
 
 struct Event {

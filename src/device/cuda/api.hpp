@@ -1,7 +1,8 @@
-// The CUDA driver's interface, as far as it is used: own declarations, found when first asked for.
+// The part of the CUDA driver's interface that Paceline uses: own declarations, loaded at first
+// use.
 //
-// Nothing links against CUDA, and no header of it is needed to build. The numbers and layouts are
-// those of cuda.h, which keeps them for ever; names with a _v2 are the ones that its macros mean.
+// Nothing links against CUDA, and the build needs none of its headers. Numbers and layouts are
+// those of cuda.h, which are stable; its macros map to the names with _v2.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +40,7 @@ inline constexpr int kPointerMemoryType = 2, kPointerBuffer = 7, kPointerIsManag
                      kPointerOrdinal = 9, kPointerRangeStart = 11, kPointerRangeSize = 12;
 inline constexpr unsigned kDeviceMemory = 2;
 
-// One line for each function: its name here, what the library calls it, and what it takes.
+// One line for each function: its name here, its name in the library, and its parameters.
 #define PACELINE_CUDA_FUNCTIONS(F)                                                               \
   F(init, "cuInit", (unsigned flags))                                                            \
   F(driver_version, "cuDriverGetVersion", (int* version))                                        \
@@ -109,8 +110,8 @@ struct Api {
   int version = 0;   // of the driver: 12040 is 12.4
 };
 
-// Loads libcuda.so.1, once. Null where it cannot be used; `why` then says what is missing, and what
-// to do.
+// Loads libcuda.so.1, once. Returns null if it cannot be used; `why` then tells what is missing,
+// and the remedy.
 const Api* api(std::string* why = nullptr);
 
 // "CUDA_ERROR_INVALID_VALUE (1): invalid argument".

@@ -30,7 +30,7 @@ const cuda::Api& loaded_api() {
   return *found;
 }
 
-// After these the device's context is of no use any more.
+// Errors after which the device's context is unusable.
 bool is_loss(Result result) {
   return result == kUnavailable || result == kUncorrectable || result == kNvlink ||
          result == kUnknown || (result >= kFirstOfKernels && result < 800 &&
@@ -59,11 +59,11 @@ Cuda::Cuda() : api_(loaded_api()) {
   }
 }
 
-// Devices are left as they are: a framework may use their contexts, and at the end of the process
-// the driver may be gone.
+// Leaves the devices unchanged: a framework may use their contexts, and at the end of the process
+// the driver may be unloaded.
 Cuda::~Cuda() = default;
 
-// A context is made when its device is first used: on devices of others it would take memory.
+// Makes a context when its device is first used: contexts on all devices would take memory.
 Cuda::Place& Cuda::place(int device, const char* what) const {
   if (device < 0 || device >= devices())
     fail(Fault::usage, "device: ", what, " on device ", device, "; there are 0 to ", devices() - 1,
@@ -76,8 +76,8 @@ Cuda::Place& Cuda::place(int device, const char* what) const {
   return place;
 }
 
-// With its kernels: a driver that loads some waits for every stream, and later one might wait for
-// an operation whose kernels these are.
+// Loads the kernels as well: loading waits for every stream, and later one of them might wait for
+// an operation that needs these kernels.
 void Cuda::open(Place& place, int device) const {
   check(api_.retain_context(&place.context, place.device), "it has no context", device);
   if (!kernel_image()) return;
@@ -143,7 +143,7 @@ std::byte* Cuda::allocate(int device, std::size_t bytes) {
     return static_cast<std::byte*>(memory);
   }
   const Current current(*this, device);
-  // Shorter ones lie together in a block of the driver, which other processes open but once.
+  // Shorter ones would share a block of the driver, which other processes can open only once.
   if (room <= kMostRounded) room = (room + kOwnBlock - 1) / kOwnBlock * kOwnBlock;
   Address memory = 0;
   check(api_.allocate(&memory, room), what.c_str(), device);
@@ -174,7 +174,7 @@ SharedHandle Cuda::share(int device, const std::byte* memory) {
   const auto address = reinterpret_cast<Address>(memory);
   Address begin = 0;
   std::size_t bytes = 0;
-  unsigned long long buffer = 0;   // of its numbers none is used twice
+  unsigned long long buffer = 0;   // its numbers are never reused
   check(api_.pointer_attribute(&begin, cuda::kPointerRangeStart, address),
         "memory is not known to the driver", device);
   api_.pointer_attribute(&bytes, cuda::kPointerRangeSize, address);
@@ -185,7 +185,7 @@ SharedHandle Cuda::share(int device, const std::byte* memory) {
   return {std::move(allocation), static_cast<std::size_t>(address - begin), begin, bytes};
 }
 
-// Kept: calls on the same memory ask for the same again.
+// Kept, because calls on the same memory request the same handle again.
 cuda::IpcHandle Cuda::exported(int device, Address begin, unsigned long long buffer) {
   {
     const std::lock_guard lock(mutex_);
@@ -225,7 +225,7 @@ Stream Cuda::make_stream(int device) {
   return Stream{next_++};
 }
 
-// The default stream, 0, belongs to whichever device is current.
+// The default stream, 0, belongs to the current device.
 Stream Cuda::adopt_stream(int device, std::uintptr_t native) {
   const Current current(*this, device);
   const auto handle = reinterpret_cast<cuda::StreamHandle>(native);

@@ -26,7 +26,7 @@ struct CudaDevice {
 
 class Cuda : public Driver {
  public:
-  Cuda();   // throws a refusal that says what is missing
+  Cuda();   // throws a refusal that names what is missing
   ~Cuda() override;
 
   std::string name() const override { return "cuda"; }

@@ -1,4 +1,4 @@
-// Current: a device's context as that of the calling thread, for a while.
+// Current: makes a device's context the calling thread's current one for a scope.
 #pragma once
 
 #include "device/cuda/cuda.hpp"

@@ -1,11 +1,11 @@
-// Image: the reduce kernels as nvcc has made them of reduce.cu: machine code for the architectures
-// that were asked for, and PTX, which drivers compile for later ones.
+// Image: the reduce kernels, compiled by nvcc from reduce.cu: machine code for the configured
+// architectures, and PTX, which drivers compile for later ones.
 #pragma once
 
 namespace paceline::device {
 
-// Those of the build, or of the file that the option cuda_kernels names. Null: built where there
-// was no nvcc. Throws a usage error where the file cannot be read.
+// Returns the kernels of the build, or of the file that the option cuda_kernels names. Null if
+// there was no nvcc at the build. Throws a usage error if the file cannot be read.
 const void* kernel_image();
 
 }  // namespace paceline::device
