@@ -72,7 +72,7 @@ class Driver {
   virtual int devices() const = 0;
   // True if combinations on a device may read and write the peer's memory.
   virtual bool reaches(int device, int peer) const = 0;
-  // Rank of the link between two devices by speed; 0: the fastest.
+  // Speed class of the link between two devices; 0: the fastest.
   virtual int link(int device, int peer) const = 0;
 
   // Allocates memory; pinned for kHost. Throws a resource error that tells how much there is.

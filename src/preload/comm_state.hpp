@@ -44,7 +44,7 @@ struct CommState {
 
   CallStats& of(Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
   std::byte* spare_bytes(std::size_t bytes);  // at least `bytes`
-  void trim();  // after a call: frees spare memory beyond 16 MiB
+  void trim();  // after a call: frees spare memory of more than 16 MiB
 };
 
 // Enables states from now, if MPI runs, until MPI_Finalize, which prints the summary.

@@ -1,4 +1,4 @@
-// Positions and ranks: the order is a permutation, and a bound schedule is the same but for names.
+// Positions and ranks: the order is a permutation, and a bound schedule differs only in names.
 #include "ir/bind.hpp"
 
 #include <doctest/doctest.h>

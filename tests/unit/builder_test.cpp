@@ -1,4 +1,5 @@
-// The edges that the Builder derives from what an author wrote in order, and what it refuses.
+// The edges that the Builder derives from an author's steps in order, and the steps that it
+// refuses.
 #include "ir/builder.hpp"
 
 #include <doctest/doctest.h>
@@ -22,7 +23,7 @@ Problem problem(int ranks, int rank, Collective collective = Collective::allredu
   return p;
 }
 
-// "0>2 1>2": the edges of what the author writes.
+// Returns the edges of the author's steps: "0>2 1>2".
 template <class Author>
 std::string edges(int cuts, Author&& author) {
   Builder b(problem(3, 0), cuts);

@@ -286,7 +286,7 @@ struct Mutant {
   static void drops_last_source(void* dst, const void* const* sources, int n, std::size_t count) {
     right(dst, sources, n > 8 ? n - 1 : n, count);
   }
-  // Right but for the order: rounding must give it away.
+  // Correct except for the order, which rounding must reveal.
   static void turns_order(void* dst, const void* const* sources, int n, std::size_t count) {
     std::vector<const void*> turned(sources, sources + n);
     if (n > 2) std::reverse(turned.begin(), turned.end());

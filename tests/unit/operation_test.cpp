@@ -1,4 +1,4 @@
-// One rank's operation by itself, over a transport that only writes down what it is asked to do.
+// One rank's operation by itself, over a transport that only records its calls.
 #include <doctest/doctest.h>
 
 #include <algorithm>

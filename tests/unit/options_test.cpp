@@ -1,4 +1,4 @@
-// The options table: its rows are sound, values are parsed strictly, errors say what to do.
+// The options table: its rows are sound, values are parsed strictly, errors name a remedy.
 #include "base/options.hpp"
 
 #include <doctest/doctest.h>

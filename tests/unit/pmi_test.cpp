@@ -97,7 +97,7 @@ TEST_CASE("pmi: nobody leaves a barrier before the last has come, in any turn") 
   for (int turn = 0; turn < 3; ++turn) {
     const auto& [early, late] = turn % 2 ? std::tie(job.a, job.b) : std::tie(job.b, job.a);
     early.tell("cmd=barrier_in\n");
-    // It cannot be answered yet: whatever is asked behind it waits, too.
+    // It cannot be answered yet: later requests wait, too.
     CHECK(late.ask("cmd=get_appnum") == "cmd=appnum rc=0 appnum=0");
     CHECK(late.ask("cmd=barrier_in") == "cmd=barrier_out rc=0");
     CHECK(early.hear() == "cmd=barrier_out rc=0");

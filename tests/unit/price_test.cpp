@@ -1,4 +1,4 @@
-// The price of a call: there is always one, and it is what the choice went by.
+// The price of a call: every call has one, and the choice uses it.
 #include <doctest/doctest.h>
 
 #include <algorithm>

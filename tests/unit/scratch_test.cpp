@@ -16,7 +16,7 @@ TEST_CASE("the second call of a size gets the first one's memory") {
   ScratchPool::Block again = pool.take(6000);
   CHECK(again.data.get() == where);
   CHECK(pool.resting() == 0);
-  CHECK(pool.take(5000).data.get() != where);  // what is borrowed is not lent twice
+  CHECK(pool.take(5000).data.get() != where);  // borrowed memory is not lent twice
 }
 
 TEST_CASE("nothing is borrowed for nothing, and not everything is kept") {

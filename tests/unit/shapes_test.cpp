@@ -56,7 +56,7 @@ TEST_CASE("shapes: a binomial tree reaches everybody once, in ceil(log2 p) round
 TEST_CASE("shapes: a subtree of the binomial tree is an interval, so sums stay in rank order") {
   for (int p = 1; p <= 64; ++p)
     for (int v = 0; v < p; ++v) {
-      int next = v + 1;   // what the children cover so far, nearest first
+      int next = v + 1;   // covered by the children so far, nearest first
       for (int child : BinomialTree{p}.children(v)) {
         CHECK(child == next);
         next = std::min(p, child + (child - v));
@@ -190,7 +190,7 @@ TEST_CASE("shapes: circulant rounds ship every offset but the own once, in the f
       CHECK(rounds.size() == fewest);
       for (const CirculantRound& round : rounds) {
         CHECK(round.held == held);
-        int next = round.kept;   // what is kept, then the messages without a gap
+        int next = round.kept;   // the kept part, then the messages without a gap
         for (int d : round.distances()) {
           CHECK(d == next);
           CHECK(round.length(d) <= round.kept);
@@ -232,7 +232,7 @@ TEST_CASE("shapes: circulant blocks keep the four conditions for every p to 2048
     }
   }
   CHECK(wrong == 0);
-  for (int p : {2, 3, 33, 129, 1000})   // and what is sent is what the other end receives
+  for (int p : {2, 3, 33, 129, 1000})   // and each end receives what the other sends
     for (int r = 0; r < p; ++r) {
       const std::vector<int> s = circulant_skips(p), sends = circulant_sends(s, r);
       for (std::size_t k = 0; k < sends.size(); ++k)

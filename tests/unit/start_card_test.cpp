@@ -89,7 +89,7 @@ TEST_CASE("start card: values that trade places between lines are no equal cards
   CHECK(expect_fault(Fault::usage,
                      {"option algorithm", "rank 0: allreduce=ring, rank 1: allgather=ring"},
                      [&] { check_cards({start_card(ring), start_card(chain)}); }) == "");
-  // A line's name is a whole word, and what a value holds is no line.
+  // A line's name is a whole word, and text inside a value is no line.
   CHECK(said_in("segments_at 4\nsegments 5\n", "segments") == "5");
   CHECK(said_in("machine segments 4\nsegments 5\n", "segments") == "5");
   CHECK(said_in(start_card({.machine = "a\nnumbers canonical"}), "machine") ==

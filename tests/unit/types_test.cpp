@@ -1,4 +1,4 @@
-// Names, sizes and the table of what is defined; sizes as a person reads them.
+// Names and sizes of types, the table of defined operations, and readable sizes.
 #include "base/types.hpp"
 
 #include <doctest/doctest.h>

@@ -37,7 +37,7 @@ void start_rounds(int rank, Communicator world) {
                                             out[std::size_t(c)])));
     }
     for (int c = kOutstanding; c-- > 0;) requests[std::size_t(c)].wait();
-    for (Request& request : before) request.wait();   // over, whatever call has its operation
+    for (Request& request : before) request.wait();   // over, even if another call runs it
     for (int c = 0; c < kOutstanding; ++c)
       for (std::size_t i = 0; i < kCount; ++i) {
         float sum = 0;

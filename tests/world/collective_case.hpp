@@ -82,7 +82,7 @@ class Buffers {
     return out;
   }
 
-  // Empty, or what is wrong with the result.
+  // Returns what is wrong with the result; empty: nothing.
   std::string check() const {
     for (std::size_t i = 0; i < wanted_.size(); ++i)
       if (result()[i] != wanted_[i])

@@ -373,7 +373,7 @@ TEST_CASE("cost: mutants are noticed") {
                              &louder})
     for (int p : {4, 7, 8}) CHECK(!cost_fault(*a, shape_of(*a, p)).empty());
   CHECK(bound_fault(allreduce_circulant, shape_of(allreduce_circulant, 7)).empty());
-  Algorithm slow = allreduce_circulant;   // does not meet what is asked of its name
+  Algorithm slow = allreduce_circulant;   // misses the bounds for its name
   slow.build = more.build;
   CHECK(!bound_fault(slow, shape_of(slow, 7)).empty());
   Algorithm lossy = broadcast_chain;   // sends nothing

@@ -56,7 +56,7 @@ struct Group {
   }
 };
 
-// One of a case's buffers, with its memory on the device; host and device by turns.
+// One of a case's buffers, with copies of it on the device and in pinned memory.
 struct Mirror {
   std::byte *device = nullptr, *pinned = nullptr;
   void* host = nullptr;

@@ -174,7 +174,7 @@ TEST_CASE("linear pipeline: the document's table of costs holds within 2 %") {
     }
 }
 
-// The formulas hide no sum behind what is sent; a pipeline does.
+// The formulas hide no sum behind messages; a pipeline does.
 TEST_CASE("linear pipeline: with sums that cost, the document's table is what it takes at most") {
   const std::size_t bytes = 16u << 20;
   struct Speed {

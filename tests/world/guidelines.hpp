@@ -123,8 +123,8 @@ inline void check_monotone(Times& t, const Grid& grid, Report& report) {
             });
 }
 
-// G2: one call does not take longer than k calls on a k-th each; and those not longer than it, but
-// for its start-up k - 1 times more.
+// G2: one call does not take longer than k calls on a k-th each; and those not longer than it plus
+// k - 1 times its start-up.
 inline void check_split(Times& t, const Grid& grid, Report& report) {
   for (Collective c : kWithData)
     for (int p : grid.ranks)

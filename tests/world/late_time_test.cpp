@@ -206,7 +206,7 @@ TEST_CASE("late: broadcast does not keep those who are there waiting for those w
     return ends[5];   // the last but one waits until it has served the late rank
   };
   CHECK(others_end(*form.algorithm, form.cut) < 2);
-  CHECK(others_end(broadcast_chain, {}) > 50);   // what is behind the late rank
+  CHECK(others_end(broadcast_chain, {}) > 50);   // the ranks behind the late one
 }
 
 TEST_CASE("late: reduce_scatter, allgather and alltoall have nothing left to gain") {
@@ -219,7 +219,7 @@ TEST_CASE("late: reduce_scatter, allgather and alltoall have nothing left to gai
       const Trace t = simulate(make_world(find_algorithm(c, name), shape), kCount / std::size_t(p),
                                4, machine_with(1e-4), arriving(p, {p / 2}, 1.5));
       const double end = *std::max_element(t.exit_s.begin(), t.exit_s.end()) - 1.5;
-      CHECK(end <= 1.02 * double(p - 1) / p);   // what the late rank itself has to send or hear
+      CHECK(end <= 1.02 * double(p - 1) / p);   // bytes that the late rank itself sends or receives
       const ChoiceInputs now{.bytes = kBytes, .machine = machine_with(1e-4)};
       const Choice usual = choose({.collective = c, .ranks = p}, now);
       CHECK(!form_for_late({.collective = c, .ranks = p, .late = {p / 2}, .fast = true}, now,

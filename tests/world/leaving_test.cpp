@@ -1,5 +1,5 @@
 // Ranks of the mpi transport that leave early, late and in the middle of messages, while any of
-// them may be held up at any moment: what MPI is asked to do stays allowed.
+// them may be delayed at any moment: all their calls of MPI stay legal.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -38,7 +38,7 @@ struct Message {
   }
 };
 
-// Sends to all, receives from some, works on it for a while, gives up what is left, and leaves.
+// Sends to all, receives from some, progresses for a while, gives up the rest, and leaves.
 void live(MpiNet& net, int rank, std::uint64_t seed) {
   Random random(seed * kRanks + std::uint64_t(rank));
   Deaf listener;

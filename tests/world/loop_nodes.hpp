@@ -18,7 +18,7 @@ namespace paceline::test {
 
 using NodeOf = std::vector<int>;
 
-// 2 + 2, 3 + 2, 1 + 3 + 2, in turn, scattered, and one rank to a node but for two.
+// 2 + 2, 3 + 2, 1 + 3 + 2, in turn, scattered, and one rank to a node except two.
 inline const NodeOf kNodes[] = {{0, 0, 1, 1},       {0, 0, 0, 1, 1},    {0, 1, 1, 1, 2, 2},
                                 {0, 1, 0, 1, 0, 1}, {0, 1, 1, 0, 2, 0}, {0, 1, 2, 2}};
 

@@ -1,5 +1,5 @@
-// Real data through ranks of several nodes, over the loop transport: what is chosen there, what may
-// be asked for, and what comes out.
+// Real data through ranks of several nodes, over the loop transport: the chosen algorithms, those
+// that the caller may name, and their results.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -29,7 +29,7 @@ struct LoopNodes {
       ranks.push_back(join_transport(net.endpoint(static_cast<int>(r)), config));
   }
 
-  // Starts the case on all ranks and steps them in a seeded order; what is wrong with the result.
+  // Starts the case on all ranks and steps them in a seeded order. Returns what is wrong.
   template <class T>
   std::string run(const Case& c, Random& random) {
     std::vector<std::unique_ptr<test::Buffers<T>>> data;

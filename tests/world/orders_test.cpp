@@ -1,4 +1,4 @@
-// One run stands for all orders: here all are run where that can be done, and many elsewhere.
+// One run stands for all orders: this test runs all of them if possible, else many.
 #include <doctest/doctest.h>
 
 #include "verify/verify.hpp"

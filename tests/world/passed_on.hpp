@@ -1,4 +1,4 @@
-// A transport for tests that passes on what it is asked for; a test overrides what it looks at.
+// A transport for tests that forwards all calls; a test overrides those that it needs.
 #pragma once
 
 #include <memory>

@@ -90,7 +90,7 @@ TEST_CASE("what is measured is the same on all ranks, and in what they split off
     CHECK(part[0].find("measured at the start between") != std::string::npos);
     const double task_s = machine_from(all[0]).task_s;
     CHECK(task_s > 0);
-    CHECK(task_s != Machine().task_s);   // not what is usual
+    CHECK(task_s != Machine().task_s);   // not the default
   }
 }
 

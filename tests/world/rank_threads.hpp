@@ -41,7 +41,7 @@ inline std::string run_ranks(int ranks, const std::function<void(int, Communicat
 }
 
 // Makes `call`, which fails on rank 1 by a usage error with these words, and tells rank 0 of it.
-// Throws where it does not.
+// Throws if it does not.
 inline void expect_told(int rank, const std::string& own, std::vector<std::string> heard,
                         const std::function<void()>& call) {
   heard.push_back("rank 1");

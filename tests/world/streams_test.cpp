@@ -96,7 +96,7 @@ class Pair {
              std::ranges::any_of(sent_, [&](const Message& m) { return is_in(m, one.data); });
     });
   }
-  // Streams of which chunks are on their way.
+  // Returns the streams whose chunks are on their way.
   std::set<int> under_way() const {
     std::set<int> tags;
     for (const MpiNet::Sent& one : net_.ranks[1].coming)
@@ -163,7 +163,7 @@ TEST_CASE("streams: a rank receives them one by one in any order") {
     std::iota(order.begin(), order.end(), 0);
     for (std::size_t i = order.size() - 1; i > 0; --i)
       std::swap(order[i], order[random.below(i + 1)]);
-    const std::uint64_t before = random.below(kMessages + 1);   // so many are sent before
+    const std::uint64_t before = random.below(kMessages + 1);   // number sent before
     for (std::uint64_t i = 0; i < before; ++i) pair.send(1, 0, kLong - 64 * i);
     pair.step(int(random.below(40)));
     pair.receive(order[0], 1, 0, kLong - 64 * order[0]);
@@ -187,7 +187,7 @@ TEST_CASE("streams: of a call they come as they were sent, where receives follow
     for (const std::size_t number : {2, 1}) {
       pair.receive(number, 1, 0, bytes);
       pair.step(20);
-      CHECK_FALSE(pair.has(0));   // what was sent before it is to come before it
+      CHECK_FALSE(pair.has(0));   // earlier messages come before it
     }
     pair.receive(0, 1, 0, bytes);
     CHECK(pair.ends());

@@ -1,4 +1,4 @@
-// Collectives as tasks: in which order calls are made, and what peers hear of one that is not made.
+// Collectives as tasks: the order of calls, and the peers' error for a call that is not made.
 #include <doctest/doctest.h>
 
 #include <future>

@@ -129,8 +129,8 @@ std::string differs(const Traffic& got, const Claim& claim, double n) {
          wrong("syncs", got.syncs, claim.syncs, 1) + (at_home == all ? "" : "homes; ");
 }
 
-// Elements per unit that the blocks of the world divide, and others where the whole of all ranks is
-// no matter of rounding.
+// Returns elements per unit that the world's blocks divide, and others if the sum over all ranks
+// does not depend on rounding.
 std::vector<std::size_t> counts(const std::string& name, const World& world) {
   const auto even = 3 * std::size_t(world[0].cuts);
   if (name == "reduce/two_shot") return {0, even};   // the root's slice is left out
