@@ -19,9 +19,4 @@ Imbalance imbalance_of(std::span<const double> arrivals) {
   return {*last - *first, distance / ranks};
 }
 
-Imbalance factors_of(const Imbalance& imbalance, double message_time) {
-  if (!(message_time > 0)) return {};
-  return {imbalance.worst / message_time, imbalance.average / message_time};
-}
-
 }  // namespace paceline

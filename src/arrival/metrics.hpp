@@ -17,8 +17,4 @@ struct Imbalance {
 // `arrivals`: each rank's entry time, on one clock. With none or one the imbalance is 0.
 Imbalance imbalance_of(std::span<const double> arrivals);
 
-// The same as multiples of the time of a message of the call's size; 0 if that time is not
-// positive.
-Imbalance factors_of(const Imbalance& imbalance, double message_time);
-
 }  // namespace paceline

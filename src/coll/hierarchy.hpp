@@ -37,6 +37,8 @@ class Hierarchy {
     }
   }
 
+  static Hierarchy by_parts(const Problem& pb) { return Hierarchy(pb); }
+  static Hierarchy by_one_leader(const Problem& pb) { return Hierarchy(pb, 1); }
   // A node's sum is its ranks' values from left to right, in memory and by messages alike.
   static Hierarchy in_rank_order(const Problem& pb) {
     Hierarchy h(pb);
@@ -45,9 +47,10 @@ class Hierarchy {
   }
   // The same without staging buffers, which take a long message in segments, a few at a time: all
   // messages are to be on their way before the last rank comes.
-  static Hierarchy by_messages(Problem pb) {
-    pb.node_staging = false;
-    return in_rank_order(pb);
+  static Hierarchy by_messages(const Problem& pb) {
+    Problem without = pb;
+    without.node_staging = false;
+    return in_rank_order(without);
   }
 
   // Messages inside nodes, but a node's sum is what it would be with staging buffers, if it has

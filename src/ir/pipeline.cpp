@@ -150,10 +150,4 @@ Schedule pipeline(Schedule one, int segments, int window, Tail tail) {
   return out;
 }
 
-int segments_of_size(std::size_t bytes, std::size_t segment_bytes) {
-  if (segment_bytes == 0)
-    fail(Fault::usage, "pipeline: a segment size of 0 bytes; it must be at least 1.");
-  return static_cast<int>(std::max<std::size_t>(1, (bytes + segment_bytes - 1) / segment_bytes));
-}
-
 }  // namespace paceline

@@ -21,7 +21,4 @@ enum class Tail { cut, whole };
 // Throws a usage error unless 1 <= window and 1 <= segments.
 Schedule pipeline(Schedule one, int segments, int window, Tail tail = Tail::cut);
 
-// Number of segments of a message of `bytes` at `segment_bytes` each; at least 1.
-int segments_of_size(std::size_t bytes, std::size_t segment_bytes);
-
 }  // namespace paceline

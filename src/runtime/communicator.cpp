@@ -79,7 +79,7 @@ void Communicator::run(const Call& call) try {
   s.arrivals.begin(turn, call, active, true);
   s.session->run(active, call.input, call.output, ready.fingerprint);
   s.arrivals.settle();
-  if (active->operation->is_load_store())
+  if (active->operation->is_load_store() || (!call.device.end && !s.arrivals.expects(call)))
     s.session->remember(s.recent, asked, ready.prepared, active, ready.fingerprint);
 } catch (const Error& error) {
   state_->session->failures().raise_with_call_sites(*state_->group, error);

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/str.hpp"
 #include "coll/sums.hpp"
+#include "tune/block_lengths.hpp"
 
 namespace paceline {
 namespace {
@@ -14,38 +15,29 @@ constexpr std::size_t kMostSegments = 65536;
 constexpr std::size_t kSlotLoss = 128;       // bytes of a stage that each slot's rounding takes
 constexpr std::size_t kLongestElement = 16;  // bytes
 constexpr double kOfStage = 0.9;             // the part of a stage that is counted on
-constexpr std::size_t kKiB = 1u << 10;
-
-// In symmetric memory: blocks in which a long message is summed, and the bytes of one that each
-// rank has at least.
-constexpr int kSymmetricBlocks = 4;
-constexpr std::size_t kSymmetricPart = 128 * kKiB;
-// Bytes of a rank's part in each block where a sum takes several steps, and the most such blocks.
-constexpr std::size_t kSymmetricSum = 256 * kKiB, kMostSymmetricSums = 256;
-
-// Bytes from which it pays that some ranks copy in while others copy out the block before, in so
-// many blocks at least.
-constexpr std::size_t kFlows = 32 * kKiB, kPieces = 4;
-
 Cut cut_symmetric(const Algorithm& a, int ranks, std::size_t bytes) {
   Cut cut = kUncut;
   if (!a.takes.blocks) return cut;
+  const BlockLengths& l = kBlockLengths;
   const std::size_t part = bytes / static_cast<std::size_t>(ranks);
   if (ranks > kSourcesAtOnce)
-    cut.knobs.blocks = static_cast<int>(std::min(part / kSymmetricSum + 1, kMostSymmetricSums));
-  else if (part >= kSymmetricBlocks * kSymmetricPart) cut.knobs.blocks = kSymmetricBlocks;
+    cut.knobs.blocks =
+        static_cast<int>(std::min(part / l.symmetric_sum + 1, l.most_symmetric_sums));
+  else if (part >= std::size_t(l.symmetric_blocks) * l.symmetric_part)
+    cut.knobs.blocks = l.symmetric_blocks;
   return cut;
 }
 
-// Bytes of a block. Shorter blocks mean more barriers, longer ones leave the caches. With more than
-// two ranks all blocks under way are to stay in the caches, but each rank's slice should be worth
-// its barrier. Measured: docs/design/0019-straight.md.
-std::size_t block_of(const Row& row, int ranks, std::size_t bytes) {
-  if (row.flows) return std::clamp(bytes / 16, 64 * kKiB, 512 * kKiB);
+std::size_t block_of(const Row& row, int ranks, std::size_t bytes) {   // bytes
+  const BlockLengths& l = kBlockLengths;
+  const auto part = [&](int of) { return bytes / static_cast<std::size_t>(of); };
+  if (row.flows) return std::clamp(part(l.flow_part), l.flow_least, l.flow_most);
   if (ranks > 2)
-    return std::clamp(static_cast<std::size_t>(ranks) * 16 * kKiB, 128 * kKiB, 1024 * kKiB);
-  if (bytes <= 512 * kKiB) return 512 * kKiB;
-  return std::max(std::clamp(bytes / 8, 128 * kKiB, 256 * kKiB), std::min(bytes / 128, 512 * kKiB));
+    return std::clamp(static_cast<std::size_t>(ranks) * l.rank_slice, l.shared_least,
+                      l.shared_most);
+  if (bytes <= l.pair_whole) return l.pair_whole;
+  return std::max(std::clamp(part(l.pair_part), l.pair_least, l.pair_most),
+                  std::min(part(l.pair_long_part), l.pair_long_most));
 }
 
 std::optional<Cut> cut_staged(const Row& row, int ranks, const ChoiceInputs& now, bool named) {
@@ -61,7 +53,8 @@ std::optional<Cut> cut_staged(const Row& row, int ranks, const ChoiceInputs& now
   const double there = kOfStage * double(now.stage_bytes - lost);
   const auto longest = static_cast<std::size_t>(there / row.room);
   const std::size_t block = std::min(block_of(row, ranks, now.bytes), longest);
-  const std::size_t least = row.flows && now.bytes >= kFlows ? kPieces : 1;
+  const bool flows = row.flows && now.bytes >= kBlockLengths.flow_from;
+  const std::size_t least = flows ? std::size_t(kBlockLengths.flow_pieces) : 1;
   const std::size_t blocks = std::max(least, (now.bytes + block - 1) / block);
   if (blocks > std::size_t(kMostBlocks)) return {};   // signals are counted in 16 bits
   cut.knobs.blocks = static_cast<int>(blocks);

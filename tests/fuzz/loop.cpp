@@ -8,7 +8,7 @@
 #include "base/random.hpp"
 #include "bootstrap/open_world.hpp"
 #include "fuzz/fibers.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 
 namespace paceline::fuzz {
 namespace {

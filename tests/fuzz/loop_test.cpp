@@ -4,7 +4,7 @@
 #include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
 #include "fuzz/loop.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 #include "world/worlds.hpp"
 
 namespace paceline::fuzz {

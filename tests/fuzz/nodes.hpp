@@ -15,7 +15,7 @@
 #include "bootstrap/open_world.hpp"
 #include "fuzz/fibers.hpp"
 #include "ir/layout.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 
 namespace paceline::fuzz {
 

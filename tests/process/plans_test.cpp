@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "bootstrap/open_world.hpp"
+#include "loop/loop.hpp"
 #include "process/ranks.hpp"
-#include "transport/loop/loop.hpp"
 
 namespace paceline {
 namespace {

@@ -1,7 +1,7 @@
 """Who may include whom. The table is the architecture: change it with a reason, or not at all."""
 
 # A folder may include itself, what stands behind it here, and what those may include.
-# "transport" is the interface alone: transport/{loop,shm,mpi,route} are folders of their own,
+# "transport" is the interface alone: transport/{shm,mpi,route} are folders of their own,
 # siblings never include each other, and only what puts all together knows them.
 LAYERS = {
     "include": "",
@@ -17,7 +17,6 @@ LAYERS = {
     "model": "ir",  # a cost in rounds and bytes becomes a time
     "simulate": "ir model trace",
     "transport": "base",
-    "transport/loop": "transport",
     "transport/shm": "transport",
     "transport/mpi": "transport",
     "transport/route": "transport",

@@ -18,7 +18,7 @@ RETIRED = {
     "end_stream": "nontemporal_fence", "take_back": "prefetch_exclusive",
     "allreduce_shared": "allreduce_symmetric", "allreduce_sliced": "allreduce_two_shot",
     "allreduce_rings": "", "PACELINE_ATTACH": "PACELINE_SINGLE_COPY",
-    "PACELINE_GROUPS": "PACELINE_NUMA_RANKS", "crowded": "oversubscribed",
+    "PACELINE_GROUPS": "", "PACELINE_NUMA_RANKS": "", "crowded": "oversubscribed",
     "crowding": "contention", "crowded_alpha_s": "alpha_loaded_s", "flight_s": "latency_s",
     "Patience": "Backoff", "Naps": "PollInterval", "nudge": "wake_peers", "stirs": "can_progress",
     "last_heard": "peer_status", "PlanBook": "ScheduleCache", "RecentCalls": "CallCache",

@@ -165,6 +165,8 @@ def algorithm_header(path, text, tree):
     if not is_algorithm(path):
         return
     header = re.match(r"(//.*\n)*", text).group().splitlines()
+    if header and not (header[0].endswith(".") and header[1:2] == ["//"]):
+        yield 1, "the first line is the whole description, a sentence: catalogues show no more"
     fields = {line[3:12].strip(): number for number, line in enumerate(header, 1) if line[12:]}
     places = []
     for field in FIELDS:

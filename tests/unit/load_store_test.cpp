@@ -7,9 +7,9 @@
 #include "engine/shm/shm_channel.hpp"
 #include "expect_fault.hpp"
 #include "ir/fuse.hpp"
-#include "ir/pipeline.hpp"
 #include "ir/load_store.hpp"
-#include "transport/loop/loop.hpp"
+#include "ir/pipeline.hpp"
+#include "loop/loop.hpp"
 #include "verify/hazards.hpp"
 #include "verify/load_store.hpp"
 

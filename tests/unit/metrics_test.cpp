@@ -58,12 +58,4 @@ TEST_CASE("imbalance_of: nobody, one rank, ranks that come together") {
   CHECK(imbalance_of(together).average == 0);
 }
 
-TEST_CASE("factors_of: divided by the time of a message, and nothing where there is none") {
-  const Imbalance factors = factors_of({6, 3}, 1.5);
-  CHECK(factors.worst == 4);
-  CHECK(factors.average == 2);
-  CHECK(factors_of({6, 3}, 0).worst == 0);
-  CHECK(factors_of({6, 3}, -1).average == 0);
-}
-
 }  // namespace paceline

@@ -44,7 +44,7 @@ TEST_CASE("every variable arrives where it belongs") {
       {"PACELINE_TIMEOUT_MS", "11"},      {"PACELINE_START_TIMEOUT_MS", "12"},
       {"PACELINE_WARN_MS", "13"},         {"PACELINE_PROGRESS", "caller"},
       {"PACELINE_SHM_DIR", "/some/where"}, {"PACELINE_SHM_BYTES", "5MiB"},
-      {"PACELINE_HUGE_PAGES", "on"},      {"PACELINE_NUMA_RANKS", "16"},
+      {"PACELINE_HUGE_PAGES", "on"},
       {"PACELINE_SINGLE_COPY", "off"},         {"PACELINE_STOPPED_MS", "16"},
       {"PACELINE_MACHINE", "lab-200mbit"}, {"PACELINE_NUMBERS", "canonical"},
       {"PACELINE_ALGORITHM", "allreduce=ring,scatter=linear"},

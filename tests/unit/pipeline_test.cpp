@@ -157,14 +157,6 @@ TEST_CASE("pipeline: one segment is the schedule itself; what cannot be is refus
   CHECK(fault_of([&] { pipeline(pipeline(one, 2, 1), 2, 1); }) == Fault::internal);
 }
 
-TEST_CASE("pipeline: segments of a size") {
-  CHECK(segments_of_size(0, 8) == 1);
-  CHECK(segments_of_size(8, 8) == 1);
-  CHECK(segments_of_size(9, 8) == 2);
-  CHECK(segments_of_size(1, 1) == 1);
-  CHECK(fault_of([] { segments_of_size(8, 0); }) == Fault::usage);
-}
-
 TEST_CASE("fuse: the ring adds as it receives, and needs half the scratch") {
   for (int p = 2; p <= 8; ++p) {
     const Schedule s = allreduce("ring", p, 1), f = fuse(s);

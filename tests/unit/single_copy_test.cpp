@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 
 using namespace paceline;
 

@@ -8,7 +8,7 @@
 
 #include "base/random.hpp"
 #include "engine/shm/shm_channel.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 
 using namespace paceline;
 

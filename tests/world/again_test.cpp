@@ -56,6 +56,27 @@ TEST_CASE("again: many of one call under way, whose requests are held, have thei
   for (int ranks : {1, 2, 3}) CHECK(test::run_ranks(ranks, start_rounds) == "");
 }
 
+TEST_CASE("again: blocking calls between nodes, among started ones, have their own results") {
+  const auto live = [](int rank, Communicator world) {
+    for (int round = 0; round < 50; ++round) {
+      Floats in(kCount), out(kCount), started_in(kCount, 1), started_out(kCount);
+      for (std::size_t i = 0; i < kCount; ++i) in[i] = value(rank, round, 0, i);
+      Request request;
+      if (round % 3 == 1) request = world.start(sum_of(started_in, started_out));
+      world.run(sum_of(in, out));
+      if (request.valid()) request.wait();
+      for (std::size_t i = 0; i < kCount; ++i) {
+        float sum = 0;
+        for (int r = 0; r < world.size(); ++r) sum += value(r, round, 0, i);
+        if (out[i] != sum || (request.valid() && started_out[i] != float(world.size())))
+          fail(Fault::internal, "round ", round, ": ", out[i], " instead of ", sum);
+      }
+    }
+  };
+  CHECK(test::run_ranks(3, live, {0, 1, 2}) == "");
+  CHECK(test::run_ranks(4, live, {0, 0, 1, 1}) == "");
+}
+
 TEST_CASE("again: a wrong call after a right one is refused, and a name is the call's own") {
   CHECK(test::run_ranks(2, [](int rank, Communicator world) {
     Floats in(kCount, 1), out(kCount);

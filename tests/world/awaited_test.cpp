@@ -10,7 +10,7 @@
 
 #include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 #include "world/passed_on.hpp"
 
 namespace paceline {

@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "bootstrap/open_world.hpp"
 #include "coll/algorithms.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 #include "transport/mpi/transport.hpp"
 #include "tune/choose.hpp"
 #include "world/mpi_net.hpp"

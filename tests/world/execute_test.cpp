@@ -6,7 +6,7 @@
 
 #include "base/random.hpp"
 #include "bootstrap/open_world.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 #include "world/cases.hpp"
 #include "world/worlds.hpp"
 

@@ -13,8 +13,8 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "bootstrap/open_world.hpp"
+#include "loop/loop.hpp"
 #include "tasks/collective.hpp"
-#include "transport/loop/loop.hpp"
 #include "world/worlds.hpp"
 
 using namespace paceline;

@@ -8,7 +8,7 @@
 #include "coll/algorithms.hpp"
 #include "engine/message_operation.hpp"
 #include "ir/layout.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 #include "world/collective_case.hpp"
 #include "world/worlds.hpp"
 

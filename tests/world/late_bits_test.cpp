@@ -10,7 +10,7 @@
 #include "engine/message_operation.hpp"
 #include "ir/compose.hpp"
 #include "ir/layout.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 #include "world/sums.hpp"
 #include "world/worlds.hpp"
 

@@ -7,8 +7,8 @@
 
 #include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
+#include "loop/loop.hpp"
 #include "runtime/progress/clock.hpp"
-#include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"
 
 namespace paceline {

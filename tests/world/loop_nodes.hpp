@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "bootstrap/open_world.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 #include "world/collective_case.hpp"
 #include "world/worlds.hpp"
 

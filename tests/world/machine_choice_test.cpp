@@ -17,7 +17,7 @@
 #include "base/str.hpp"
 #include "bootstrap/open_world.hpp"
 #include "folder.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 
 namespace paceline {
 namespace {

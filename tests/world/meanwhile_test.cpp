@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "bootstrap/open_world.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 #include "world/passed_on.hpp"
 
 namespace paceline {

@@ -9,7 +9,7 @@
 
 #include "base/str.hpp"
 #include "bootstrap/open_world.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 #include "world/worlds.hpp"
 
 namespace paceline {

@@ -11,8 +11,8 @@
 #include "coll/registry.hpp"
 #include "engine/message_operation.hpp"
 #include "ir/lower.hpp"
+#include "loop/loop.hpp"
 #include "runtime/progress/clock.hpp"
-#include "transport/loop/loop.hpp"
 #include "world/worlds.hpp"
 
 using namespace paceline;

@@ -12,7 +12,7 @@
 
 #include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 
 namespace paceline {
 namespace {

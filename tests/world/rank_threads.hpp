@@ -10,14 +10,16 @@
 #include "base/str.hpp"
 #include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 
 namespace paceline::test {
 
-// Calls `live` on every rank of a world; what went wrong.
-inline std::string run_ranks(int ranks, const std::function<void(int, Communicator)>& live) {
+// Calls `live` on every rank of a world; what went wrong. `nodes`: of each rank; empty: one node.
+inline std::string run_ranks(int ranks, const std::function<void(int, Communicator)>& live,
+                             const std::vector<int>& nodes = {}) {
   LoopNet net(ranks, {});
   WorldConfig config;
+  config.nodes = nodes;
   config.progress = Progress::thread;
   config.timeout_ms = 60000;
   std::vector<std::string> trouble(static_cast<std::size_t>(ranks));

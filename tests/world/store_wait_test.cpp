@@ -11,8 +11,8 @@
 #include "bootstrap/open_world.hpp"
 #include "expect_fault.hpp"
 #include "graph/engine.hpp"
+#include "loop/loop.hpp"
 #include "store/types.hpp"
-#include "transport/loop/loop.hpp"
 #include "world/passed_on.hpp"
 
 namespace paceline {

@@ -25,22 +25,12 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs& knobs) {
-  return cuts_in_hierarchy(Hierarchy(pb, 1), allreduce_recursive_doubling, knobs);
-}
-
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  allreduce_in_hierarchy(b, Hierarchy(pb, 1), allreduce_recursive_doubling);
-}
-
-Cost cost(const Problem& pb, const Knobs&) {
-  return cost_in_hierarchy(Hierarchy(pb, 1), allreduce_recursive_doubling);
-}
+using Form = AllreduceByNodes<Hierarchy::by_one_leader, allreduce_recursive_doubling>;
 
 }  // namespace
 
 extern const Algorithm allreduce_hierarchical{
     .collective = Collective::allreduce, .name = "hierarchical", .rejects = unless_nodes_in_order,
-    .cuts = cuts, .build = build, .cost = cost, .access = Access::nodes};
+    .cuts = Form::cuts, .build = Form::build, .cost = Form::cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -28,22 +28,12 @@ std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "it halves vectors in an order of its own", "hierarchical");
 }
 
-int cuts(const Problem& pb, const Knobs& knobs) {
-  return cuts_in_hierarchy(Hierarchy(pb, 1), allreduce_rabenseifner, knobs);
-}
-
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  allreduce_in_hierarchy(b, Hierarchy(pb, 1), allreduce_rabenseifner);
-}
-
-Cost cost(const Problem& pb, const Knobs&) {
-  return cost_in_hierarchy(Hierarchy(pb, 1), allreduce_rabenseifner);
-}
+using Form = AllreduceByNodes<Hierarchy::by_one_leader, allreduce_rabenseifner>;
 
 }  // namespace
 
 extern const Algorithm allreduce_hierarchical_rsa{
     .collective = Collective::allreduce, .name = "hierarchical_rsa", .rejects = rejects,
-    .cuts = cuts, .build = build, .cost = cost, .access = Access::nodes};
+    .cuts = Form::cuts, .build = Form::build, .cost = Form::cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -61,8 +61,9 @@ inline void allreduce_by_messages(Builder& b, const Hierarchy& h, const Algorith
   else tell_parts(b, h, of);
 }
 
-inline void allreduce_in_hierarchy(Builder& b, const Hierarchy& h, const Algorithm& between) {
-  if (!h.stages()) return allreduce_by_messages(b, h, between);
+inline void allreduce_in_hierarchy(Builder& b, const Hierarchy& h, const Algorithm& between,
+                                   const Knobs& knobs = {}) {
+  if (!h.stages()) return allreduce_by_messages(b, h, between, knobs);
   const int part = h.part(), blocks = b.total() / h.leaders();
   const auto output = [&](int p) { return b.output(p * blocks, blocks); };
   const Segment shown = b.staging(b.output()), sums = b.staging(output(0));
@@ -93,5 +94,19 @@ inline void allreduce_in_hierarchy(Builder& b, const Hierarchy& h, const Algorit
     if (p != part)
       b.copy(b.of_peer(h.leader(p), Builder::as(sums, output(p))), output(p));
 }
+
+// The functions of an Algorithm: `levels` inside the nodes, the allreduce `between` among them.
+template <Hierarchy (*levels)(const Problem&), const Algorithm& between>
+struct AllreduceByNodes {
+  static int cuts(const Problem& pb, const Knobs& knobs) {
+    return cuts_in_hierarchy(levels(pb), between, knobs);
+  }
+  static void build(const Problem& pb, const Knobs& knobs, Builder& b) {
+    allreduce_in_hierarchy(b, levels(pb), between, knobs);
+  }
+  static Cost cost(const Problem& pb, const Knobs& knobs) {
+    return cost_in_hierarchy(levels(pb), between, knobs);
+  }
+};
 
 }  // namespace paceline

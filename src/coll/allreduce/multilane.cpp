@@ -30,22 +30,13 @@ std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "a ring sums in ring order", "hierarchical");
 }
 
-int cuts(const Problem& pb, const Knobs& knobs) {
-  return cuts_in_hierarchy(Hierarchy(pb), allreduce_ring, knobs);
-}
-
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  allreduce_in_hierarchy(b, Hierarchy(pb), allreduce_ring);
-}
-
-Cost cost(const Problem& pb, const Knobs&) {
-  return cost_in_hierarchy(Hierarchy(pb), allreduce_ring);
-}
+using Form = AllreduceByNodes<Hierarchy::by_parts, allreduce_ring>;
 
 }  // namespace
 
 extern const Algorithm allreduce_multilane{
-    .collective = Collective::allreduce, .name = "multilane", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .access = Access::nodes, .bits = Bits::by_ring};
+    .collective = Collective::allreduce, .name = "multilane", .rejects = rejects,
+    .cuts = Form::cuts, .build = Form::build, .cost = Form::cost, .access = Access::nodes,
+    .bits = Bits::by_ring};
 
 }  // namespace paceline

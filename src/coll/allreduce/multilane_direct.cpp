@@ -23,23 +23,13 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs& knobs) {
-  return cuts_in_hierarchy(Hierarchy::in_rank_order(pb), allreduce_direct, knobs);
-}
-
-void build(const Problem& pb, const Knobs&, Builder& b) {
-  allreduce_in_hierarchy(b, Hierarchy::in_rank_order(pb), allreduce_direct);
-}
-
-Cost cost(const Problem& pb, const Knobs&) {
-  return cost_in_hierarchy(Hierarchy::in_rank_order(pb), allreduce_direct);
-}
+using Form = AllreduceByNodes<Hierarchy::in_rank_order, allreduce_direct>;
 
 }  // namespace
 
 extern const Algorithm allreduce_multilane_direct{
     .collective = Collective::allreduce, .name = "multilane_direct",
-    .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost,
+    .rejects = unless_nodes_in_order, .cuts = Form::cuts, .build = Form::build, .cost = Form::cost,
     .access = Access::nodes, .bits = Bits::by_rank};
 
 }  // namespace paceline

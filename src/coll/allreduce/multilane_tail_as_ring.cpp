@@ -32,9 +32,7 @@ std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "a ring sums in ring order", "multilane_tail_direct");
 }
 
-int cuts(const Problem& pb, const Knobs& knobs) {
-  return cuts_in_hierarchy(Hierarchy::as_staged(pb), allreduce_tail_as_ring, knobs);
-}
+using Form = AllreduceByNodes<Hierarchy::as_staged, allreduce_tail_as_ring>;
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const auto hierarchy = Hierarchy::as_staged(pb);
@@ -43,15 +41,11 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   allreduce_by_messages(b, hierarchy, allreduce_tail_as_ring, knobs);
 }
 
-Cost cost(const Problem& pb, const Knobs& knobs) {
-  return cost_in_hierarchy(Hierarchy::as_staged(pb), allreduce_tail_as_ring, knobs);
-}
-
 }  // namespace
 
 extern const Algorithm allreduce_multilane_tail_as_ring{
     .collective = Collective::allreduce, .name = "multilane_tail_as_ring", .rejects = rejects,
-    .cuts = cuts, .build = build, .cost = cost, .takes = kTakesBlocks, .access = Access::nodes,
-    .arrivals = Arrivals::predicted, .bits = Bits::by_ring};
+    .cuts = Form::cuts, .build = build, .cost = Form::cost, .takes = kTakesBlocks,
+    .access = Access::nodes, .arrivals = Arrivals::predicted, .bits = Bits::by_ring};
 
 }  // namespace paceline

@@ -27,23 +27,13 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs& knobs) {
-  return cuts_in_hierarchy(Hierarchy::by_messages(pb), allreduce_tail_direct, knobs);
-}
-
-void build(const Problem& pb, const Knobs& knobs, Builder& b) {
-  allreduce_by_messages(b, Hierarchy::by_messages(pb), allreduce_tail_direct, knobs);
-}
-
-Cost cost(const Problem& pb, const Knobs& knobs) {
-  return cost_in_hierarchy(Hierarchy::by_messages(pb), allreduce_tail_direct, knobs);
-}
+using Form = AllreduceByNodes<Hierarchy::by_messages, allreduce_tail_direct>;
 
 }  // namespace
 
 extern const Algorithm allreduce_multilane_tail_direct{
     .collective = Collective::allreduce, .name = "multilane_tail_direct",
-    .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost,
+    .rejects = unless_nodes_in_order, .cuts = Form::cuts, .build = Form::build, .cost = Form::cost,
     .takes = kTakesBlocks, .access = Access::nodes, .arrivals = Arrivals::predicted,
     .bits = Bits::by_rank};
 

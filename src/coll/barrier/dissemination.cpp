@@ -1,5 +1,4 @@
-// Dissemination barrier: in round k each rank tells the one 2^k places on all it has heard.
-// With radix r, in round k the r - 1 ranks r^k, 2 r^k, ... places on.
+// Dissemination barrier: in round k each rank tells those r^k, 2 r^k, ... places on what it knows.
 //
 // Source   D. Hensgen, R. Finkel, U. Manber: Two algorithms for barrier synchronization.
 //          Int. J. Parallel Program. 17(1):1-17, 1988. doi 10.1007/BF01379320

@@ -21,18 +21,12 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
-void build(const Problem&, const Knobs&, Builder& b) {
-  broadcast_in_hierarchy(b, broadcast_binomial);
-}
-
-Cost cost(const Problem& pb, const Knobs&) { return cost_of_broadcast(pb, broadcast_binomial); }
+using Form = BroadcastByNodes<broadcast_binomial>;
 
 }  // namespace
 
 extern const Algorithm broadcast_hierarchical{
-    .collective = Collective::broadcast, .name = "hierarchical", .cuts = cuts, .build = build,
-    .cost = cost, .access = Access::nodes};
+    .collective = Collective::broadcast, .name = "hierarchical", .cuts = Form::cuts,
+    .build = Form::build, .cost = Form::cost, .access = Access::nodes};
 
 }  // namespace paceline

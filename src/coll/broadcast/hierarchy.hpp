@@ -5,14 +5,14 @@
 
 namespace paceline {
 
-inline void broadcast_in_hierarchy(Builder& b, const Algorithm& between, const Knobs& knobs = {}) {
+inline void broadcast_in_hierarchy(Builder& b, const Algorithm& between) {
   const Problem& pb = b.problem();
   const Hierarchy h(pb, 1);
   const Segment shown = h.stages() ? b.staging(b.output()) : b.output();
   const Region all = region_of(b.output());
   const bool leads = h.part() == 0;
   if (leads)
-    compose(b, pb.rank, {{.algorithm = &between, .knobs = knobs, .members = h.across(),
+    compose(b, pb.rank, {{.algorithm = &between, .members = h.across(),
                           .root = h.node_of(pb.root), .input = all, .output = all,
                           .leaves_out = true}});
   if (h.mates().size() == 1) return;
@@ -38,5 +38,15 @@ inline Cost cost_of_broadcast(const Problem& pb, const Algorithm& between) {
   }
   return cost;
 }
+
+// The functions of an Algorithm, with the broadcast `between` among the leaders.
+template <const Algorithm& between>
+struct BroadcastByNodes {
+  static int cuts(const Problem&, const Knobs&) { return 1; }
+  static void build(const Problem&, const Knobs&, Builder& b) {
+    broadcast_in_hierarchy(b, between);
+  }
+  static Cost cost(const Problem& pb, const Knobs&) { return cost_of_broadcast(pb, between); }
+};
 
 }  // namespace paceline

@@ -24,16 +24,12 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
-void build(const Problem&, const Knobs&, Builder& b) { reduce_in_hierarchy(b, reduce_binomial); }
-
-Cost cost(const Problem& pb, const Knobs&) { return cost_of_reduce(pb, reduce_binomial); }
+using Form = ReduceByNodes<reduce_binomial>;
 
 }  // namespace
 
 extern const Algorithm reduce_hierarchical{
     .collective = Collective::reduce, .name = "hierarchical", .rejects = rejects_in_hierarchy,
-    .cuts = cuts, .build = build, .cost = cost, .access = Access::nodes};
+    .cuts = Form::cuts, .build = Form::build, .cost = Form::cost, .access = Access::nodes};
 
 }  // namespace paceline

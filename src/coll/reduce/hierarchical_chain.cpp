@@ -24,16 +24,13 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
-void build(const Problem&, const Knobs&, Builder& b) { reduce_in_hierarchy(b, reduce_chain); }
-
-Cost cost(const Problem& pb, const Knobs&) { return cost_of_reduce(pb, reduce_chain); }
+using Form = ReduceByNodes<reduce_chain>;
 
 }  // namespace
 
 extern const Algorithm reduce_hierarchical_chain{
-    .collective = Collective::reduce, .name = "hierarchical_chain", .rejects = rejects_in_hierarchy,
-    .cuts = cuts, .build = build, .cost = cost, .access = Access::nodes};
+    .collective = Collective::reduce, .name = "hierarchical_chain",
+    .rejects = rejects_in_hierarchy, .cuts = Form::cuts, .build = Form::build, .cost = Form::cost,
+    .access = Access::nodes};
 
 }  // namespace paceline

@@ -5,12 +5,6 @@
 #include "engine/claimed.hpp"
 
 namespace paceline {
-namespace {
-
-constexpr std::size_t kBrief = 16u << 10;   // bytes of all steps of a rank, at most
-constexpr std::size_t kPause = 256u << 10;  // bytes of work that a more urgent call may wait for
-
-}  // namespace
 
 LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> bound,
                                        const Channel& channel,
@@ -50,7 +44,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
     items_.push_back(item);
   }
   for (const CompiledStep& step : compiled_->steps) most += step.bytes;
-  is_brief_ = most <= kBrief;
+  is_brief_ = most <= profile.brief;
   const bool are_two = s.problem.ranks == 2;
   is_long_ = !s.problem.in_place &&
              most >= (are_two ? profile.long_output_of_two : profile.long_output);
@@ -149,11 +143,12 @@ inline bool LoadStoreOperation::enter() {
 bool LoadStoreOperation::advance(Transport& transport) {
   if (done() || mismatch_ || barred_ || (!entered_ && !enter())) return false;
   const std::size_t before = next_;
+  const std::size_t preempted = shm_->profile().preempted;
   std::size_t worked = 0;
   is_paused_ = false;
   for (; next_ < items_.size(); ++next_) {
     const Item& item = items_[next_];
-    if (worked >= kPause && item.bytes > 0) return is_paused_ = true;
+    if (worked >= preempted && item.bytes > 0) return is_paused_ = true;
     if (events_ && !begun_) begun_s_ = now_s_();
     begun_ = true;
     if (!do_step(item, transport)) return next_ > before;

@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/shm/load_store.hpp"
 #include "engine/shm/interleaved.hpp"
+#include "engine/shm/load_store.hpp"
 
 namespace paceline {
 namespace {
 
-constexpr std::size_t kStrip = 16384;             // bytes that pass through the nearest cache
-constexpr std::size_t kTimed = 8192;              // bytes from which a copy's time says something
+constexpr std::size_t kStrip = 16384;   // bytes that pass through the nearest cache
 
 void copy_interleaved(const ShmProfile& profile, std::byte* to, const void* from,
                       std::size_t bytes) {
@@ -123,7 +122,7 @@ void LoadStoreOperation::work(const Item& item) {
   const bool one = is_one_step(item);
   const Place& target = compiled_->places[compiled_->stretches[first.first].first_place];
   if (one && !is_nontemporal(target)) return is_shown(first) ? show(first) : combine(first);
-  shows_past_caches_ = first.bytes >= kTimed && shm_->is_far();
+  shows_past_caches_ = first.bytes >= shm_->profile().timed_copy && shm_->is_far();
   if (is_reduce_copy(item)) return reduce_copy(item);
   if (one && first.places == 2) copy_in_nontemporal(first);
   else run_fused(item);
@@ -133,7 +132,8 @@ void LoadStoreOperation::work(const Item& item) {
 // Whether it copies so much into the stage that it is timed.
 bool LoadStoreOperation::is_shown(const CompiledStep& step) const {
   const Place& target = compiled_->places[compiled_->stretches[step.first].first_place];
-  return target.space == Space::scratch && step.places == 2 && step.bytes >= kTimed;
+  return target.space == Space::scratch && step.places == 2 &&
+         step.bytes >= shm_->profile().timed_copy;
 }
 
 void LoadStoreOperation::show(const CompiledStep& step) {

@@ -13,9 +13,6 @@ namespace {
 // Bytes from one of the two fixed places to the other: prefetchers stop at the end of a page.
 constexpr std::size_t kPlaceApart = 8192;
 constexpr std::size_t kLine = 64;           // bytes
-constexpr int kSlowCopies = 4;              // in a row, before stores go past the caches
-// Bytes that are not timed first: their lines come from memory, which is slow as well.
-constexpr std::size_t kUntimed = 4u << 20;
 
 static_assert(kMostSignals < kLeft && 2 * kPlaceApart <= StagingBuffer::kAtFirst);
 
@@ -36,7 +33,7 @@ inline void prefetch_for_store(const void* line) {
 ShmChannel::ShmChannel(StagingBuffers& stages, std::uint64_t context, const std::vector<int>& ranks,
                        int rank, const ShmProfile& profile)
     : profile_(profile), stages_(stages), context_(context), ranks_(ranks), rank_(rank),
-      peer_staging_(ranks.size()), untimed_left_(kUntimed) {}
+      peer_staging_(ranks.size()), untimed_left_(profile_.untimed) {}
 
 void ShmChannel::open(std::size_t slot_bytes) {
   if (!own().memory) own() = stages_.open(context_);
@@ -194,14 +191,14 @@ void ShmChannel::wrote(std::size_t bytes, double seconds) {
   }
   const bool is_slow = seconds > profile_.slow_line_s * static_cast<double>(bytes / kLine);
   slow_in_a_row_ = is_slow ? slow_in_a_row_ + 1 : 0;
-  if (slow_in_a_row_ < kSlowCopies) return;
+  if (slow_in_a_row_ < profile_.slow_copies) return;
   slow_in_a_row_ = 0;
   nontemporal_left_ = profile_.past_caches;
 }
 
 void ShmChannel::wrote_nontemporal(std::size_t bytes) {
   nontemporal_left_ -= std::min(nontemporal_left_, bytes);
-  if (nontemporal_left_ == 0) untimed_left_ = kUntimed;
+  if (nontemporal_left_ == 0) untimed_left_ = profile_.untimed;
 }
 
 bool ShmChannel::is_called() {

@@ -15,7 +15,8 @@ constexpr ShmProfile kXeon{
     .streams_from_buffer = 128 * kKiB, .streams_into_stage = 64 * kKiB, .most_in_streams = kMiB,
     .strip = kKiB,
     .long_output = 4 * kMiB, .long_output_of_two = 11 * kMiB, .slow_line_s = 18e-9,
-    .past_caches = 32 * kMiB};
+    .past_caches = 32 * kMiB, .timed_copy = 8 * kKiB, .slow_copies = 4, .untimed = 4 * kMiB,
+    .brief = 16 * kKiB, .preempted = 256 * kKiB};
 
 // Only its slots were measured; all else is the Xeon's. The rotation is longer than a processor's
 // own cache.

@@ -34,6 +34,12 @@ struct ShmProfile {
   // of what peers are shown, where copies into the stage took this long a line, and for how long.
   double slow_line_s;
   std::size_t past_caches;
+  std::size_t timed_copy;   // the shortest copy whose time is compared with that
+  int slow_copies;          // in a row, before stores go past the caches
+  std::size_t untimed;      // of a new staging buffer: its lines come from memory, slow as well
+
+  std::size_t brief;       // most bytes of all steps of a call that start() stays with
+  std::size_t preempted;   // most bytes of work before a more urgent call goes on
 };
 
 std::span<const ShmProfile> shm_profiles();

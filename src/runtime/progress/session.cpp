@@ -28,8 +28,7 @@ std::shared_ptr<Session> Session::make(std::unique_ptr<Transport> transport,
           }};
 }
 
-// A call that nobody holds may be the last to hold the session, and ends in the progress thread,
-// which cannot wait for its own end.
+// The last call may end in the progress thread, which cannot wait for its own end.
 void Session::end() {
   if (!thread_.is_current()) delete this;
   else std::thread([this] { delete this; }).detach();
@@ -111,8 +110,7 @@ void Session::close(Group& group) {
   forget_closed();
 }
 
-// Whoever holds a request of a closed group may ask how it ended, and for the call sites of its
-// ranks: the group stays for them, and for no one else.
+// A closed group stays for the requests that hold it: they may ask how it ended.
 void Session::forget_closed() {
   std::erase_if(state_.groups, [&](const auto& entry) {
     const auto& [context, group] = entry;
@@ -185,18 +183,22 @@ void Session::start(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Ac
 // The call is counted before it begins: a callback may make another one.
 bool Session::run_again(CallCache& recent, const Asked& asked) {
   state_.check_owner();
+  std::unique_lock lock(state_.mutex);
+  const CallCache::Entry* entry = recent.find(asked);
+  const std::shared_ptr<ActiveOp>* const found = entry ? entry->free_operation() : nullptr;
+  if (!found) return false;
   std::shared_ptr<ActiveOp> active;
-  {
-    const std::lock_guard lock(state_.mutex);
-    const CallCache::Entry* entry = recent.find(asked);
-    const std::shared_ptr<ActiveOp>* const found = entry ? entry->free_operation() : nullptr;
-    if (!found || !ops_.can_run_through(**found)) return false;
+  if (ops_.can_run_through(**found)) {
     recent.count(asked.call);
     (*found)->take(asked.call);
     ops_.run_through(*found, asked.call.input, asked.call.output, entry->fingerprint);
     if ((*found)->operation->done()) return true;
     active = *found;
   }
+  lock.unlock();
+  const ProgressThread::Waiting waiting(thread_);
+  if (!active) active = start_again(recent, asked, nullptr);
+  if (!active) return false;
   wait_on(*active);
   return true;
 }
@@ -227,14 +229,14 @@ void Session::remember(CallCache& recent, const Asked& asked,
 void Session::run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                   const Fingerprint& fingerprint) {
   state_.check_owner();
-  bool load_store;
-  {
-    const std::lock_guard lock(state_.mutex);
-    load_store = ops_.can_run_through(*active);
-    if (load_store) ops_.run_through(active, input, output, fingerprint);
-    if (load_store && active->operation->done()) return;
+  std::unique_lock lock(state_.mutex);
+  if (ops_.can_run_through(*active)) {
+    ops_.run_through(active, input, output, fingerprint);
+    if (active->operation->done()) return;
+    lock.unlock();
+    return wait_on(*active);
   }
-  if (load_store) return wait_on(*active);
+  lock.unlock();
   const ProgressThread::Waiting waiting(thread_);
   start(active, input, output, fingerprint);
   wait_on(*active);
@@ -263,7 +265,7 @@ bool Session::test(ActiveOp& active, std::uint32_t start) try {
   failures_.raise_out_of_memory(*active.group);
 }
 
-// A wait with a time-out of its own: while it lasts the watchdog goes by that (ActiveOp::limits).
+// A wait with a time-out of its own, which the watchdog goes by (ActiveOp::limits).
 struct Session::Limited {
   Limited(Session& owner, ActiveOp& waited_for, Limit limit)
       : session(owner), active(waited_for), own(limit) {
@@ -277,7 +279,6 @@ struct Session::Limited {
     std::erase(active.limits, &own);
   }
   Limited(const Limited&) = delete;
-  Limited& operator=(const Limited&) = delete;
 
   Session& session;
   ActiveOp& active;
@@ -332,8 +333,7 @@ bool Session::wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int mo
   failures_.raise_out_of_memory(*active.group);
 }
 
-// Where the operation was stopped, and has yet to be retired, the callback is called here, and
-// retire() finds none.
+// If the operation was stopped, and has yet to be retired, the callback is called here.
 void Session::on_complete(ActiveOp& active, std::uint32_t start,
                           std::function<void(bool)> callback) {
   state_.check_owner();

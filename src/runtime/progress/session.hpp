@@ -75,7 +75,7 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   // The same, and waits for it, without the progress thread.
   void run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
            const Fingerprint& fingerprint);
-  // Runs a load/store call that was made before; false if there was none, or it is under way.
+  // Runs a call that was made before; false if there was none, or all of its operations are busy.
   bool run_again(CallCache& recent, const Asked& asked);
   // Starts a call that was made before; null if there was none. `record`: of its profile, or null.
   std::shared_ptr<ActiveOp> start_again(CallCache& recent, const Asked& asked,

@@ -1,4 +1,4 @@
-#include "transport/loop/loop.hpp"
+#include "loop/loop.hpp"
 
 #include <algorithm>
 #include <cerrno>
