@@ -27,8 +27,8 @@
 #include <stdint.h>
 
 #define PACELINE_VERSION "0.1.0"
-// Grows with each change that breaks programs compiled before. It is the number in the library's
-// file name, so that such a program never loads the new library.
+// Grows with each change that breaks programs compiled with an older header. It is the number in
+// the library's file name, so that such a program never loads the new library.
 #define PACELINE_ABI 1
 
 #if defined(__GNUC__)
@@ -252,7 +252,7 @@ PACELINE_API paceline_status paceline_test(paceline_request** request, int* done
 // Returns when the collective is complete or has failed.
 PACELINE_API paceline_status paceline_wait(paceline_request** request);
 
-// The same for at most that long. An incomplete collective is no error then, and goes on.
+// The same for at most that long; a collective that is incomplete then is no error, and goes on.
 PACELINE_API paceline_status paceline_wait_for(paceline_request** request, int milliseconds,
                                                int* done);
 
