@@ -20,7 +20,7 @@ Schedule recorded(const Algorithm& algorithm, const Problem& problem, const Knob
   return schedule;
 }
 
-// The reason against sums in order of arrival, if bits must not depend on it.
+// Returns why sums in order of arrival are refused if bits must not depend on that order.
 Reason follows_arrival(const Problem& problem) {
   return {str("it adds the ranks' values in the order in which they come, so that bits may differ "
               "from run to run, and numbers is ", problem.canonical ? "canonical" : "stable",
@@ -56,7 +56,7 @@ std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem
                   "order, and it adds them otherwise; PACELINE_NUMBERS=stable would allow that",
                   "direct"};
   if (algorithm.bits_follow_late() && !problem.late.empty() && !problem.fast)
-    return Reason{"it adds late ranks last, so that bits depend on the predicted ranks; "
+    return Reason{"it adds late ranks last, so that bits depend on the prediction; "
                   "PACELINE_NUMBERS=fast would allow that", "tail_direct"};
   return algorithm.rejects(problem);
 }

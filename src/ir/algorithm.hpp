@@ -46,7 +46,7 @@ inline constexpr int kMostClaims = 96;   // ranks of a node that claim positions
 
 inline std::optional<Reason> serves_all(const Problem&) { return {}; }
 
-// Use that an algorithm makes of the order in which ranks enter a call.
+// An algorithm's use of the order in which ranks enter a call.
 enum class Arrivals : std::uint8_t {
   ignored,
   predicted,  // looks at Problem::late
@@ -91,14 +91,14 @@ struct Algorithm {
   }
 };
 
-// Returns why it cannot serve the problem; nothing: it can.
+// Returns why it cannot serve the problem; nothing if it can.
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem);
 
 // Throws a refusal, which says what to ask for instead, if it cannot.
 void check_serves(const Algorithm& algorithm, const Problem& problem);
 
 // Throws a refusal if the algorithm rejects the problem. One that expects no late ranks builds the
-// same schedule whatever ranks are predicted to be late.
+// same schedule whichever ranks are predicted to be late.
 Schedule build(const Algorithm& algorithm, const Problem& problem, const Knobs& knobs = {});
 
 }  // namespace paceline

@@ -18,13 +18,13 @@ inline constexpr int kCollectives = 9;
 std::string_view name_of(Collective collective);
 Collective collective_from(std::string_view name);   // throws a usage error that lists the names
 
-// Causes on which the bits of a floating-point sum may depend. fast: on which ranks are predicted
+// Facts on which the bits of a floating-point sum may depend. fast: on which ranks are predicted
 // late, and on the order of arrival. stable: on neither. canonical: on the ranks' values alone.
 enum class Numbers : std::uint8_t { fast, stable, canonical };
 
 std::string_view name_of(Numbers numbers);
 
-// Way in which an algorithm gets at its peers' data.
+// The way in which an algorithm gets at its peers' data.
 enum class Access : std::uint8_t {
   messages,      // they send it
   // They send it between nodes (Problem::nodes), of any sizes: few messages, or few bytes. Inside a

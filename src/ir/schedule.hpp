@@ -64,7 +64,7 @@ struct Schedule {
   int cuts = 1;                   // blocks per unit and pipeline segment
   int within = 1;                 // so many of them together are cut first, and then each such part
   int pipeline = 1;               // pipeline segments
-  std::size_t grain = 1;          // elements that long parts begin at multiples of
+  std::size_t grain = 1;          // elements; long parts begin at multiples of it
   int lanes = 1;                  // segments that run at the same time
   int tail = 0;                   // the last steps, which may take all segments together
   bool tail_reads_scratch = false;   // some rank's: then each of the segments has its own lane
