@@ -60,7 +60,7 @@ class DeviceEnd {
   int device() const { return device_; }
   double now_s() const { return now_s_(); }
 
-  // Streams of copies to the host, of copies from it, and of combinations.
+  // Streams of copies to the host, of copies from it, and of work inside the device.
   device::Stream out() const { return out_; }
   device::Stream in() const { return in_; }
   device::Stream work() const { return work_; }

@@ -1,5 +1,5 @@
-// Entries: times at which the ranks of a node entered their last calls, and the decision if the
-// next call goes by arrival.
+// Entries: times at which the ranks of a node entered their last calls, and the decision whether
+// the next call goes by arrival.
 //
 // A rank enters a call when all peers have left the call before the last one, so it knows what they
 // wrote there, as do all ranks that enter. All ranks learn from each call that may go by arrival,

@@ -63,7 +63,7 @@ class Operation {
   virtual bool is_load_store() const { return false; }
   virtual bool is_brief() const { return false; }   // true: short once all peers are there
 
-  // Makes progress; returns true if it made any. done() tells completion.
+  // Makes progress; returns true if it made any. done(): it is complete.
   virtual bool advance(Transport& transport) = 0;
   // True if advance() has stopped early to let more urgent calls go first.
   bool is_paused() const { return is_paused_; }
@@ -87,7 +87,7 @@ class Operation {
   // Returns the ranks (of the transport) whose messages it waits for.
   virtual std::vector<int> waits_for() const = 0;
   virtual bool can_progress() { return false; }   // true: could go on, though no wake-up was sent
-  // True if it waits for something that wakes no thread, such as a device: advance() it often.
+  // True if it waits for something that wakes no thread, such as a device: call advance() often.
   virtual bool is_polling() const { return false; }
   // Reason why it cannot go on, such as a lost device: its group is to be broken.
   const std::optional<Error>& failure() const { return failure_; }
