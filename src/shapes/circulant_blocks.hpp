@@ -1,10 +1,10 @@
 // Circulant blocks: the rounds of a broadcast of many blocks on circulant skips.
 //
 // Positions are ranks counted from the root. With q = ceil(log2 p), in a round of kind k = 0 .. q-1
-// every rank sends to the position s(k) on and receives from the one s(k) back, s(q) = p, s(k) =
-// ceil(s(k+1) / 2). All have all blocks after blocks - 1 + q rounds, as few as possible. Backwards,
-// with sends and receives exchanged, it is a reduction: every rank then sends every block exactly
-// once.
+// every rank sends to the position s(k) on and receives from the one s(k) back, s(q) = p,
+// s(k) = ceil(s(k+1) / 2). All have all blocks after blocks - 1 + q rounds, as few as possible.
+// Backwards, with sends and receives exchanged, it is a reduction: every rank then sends every
+// block exactly once.
 #pragma once
 
 #include <vector>

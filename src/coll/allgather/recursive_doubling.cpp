@@ -4,9 +4,9 @@
 //          operations in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005.
 //          doi 10.1177/1094342005051521
 // Needs    nothing: any p >= 1, any counts, zero among them.
-// Cost     q alpha + (p-1)/p n beta, q = log2 p, n the whole result. If p is no power of two: alpha
-//          + n/p beta to fold the extra ranks in, floor(log2 p) rounds in which the larger half
-//          decides, and alpha + (p-1)/p n beta to tell them (exact when the units are equal).
+// Cost     q alpha + (p-1)/p n beta, q = log2 p, n the whole result. If p is no power of two:
+//          alpha + n/p beta to fold the extra ranks in, floor(log2 p) rounds in which the larger
+//          half decides, and alpha + (p-1)/p n beta to tell them (exact when the units are equal).
 // Scratch  none
 // When     p is a power of two; else circulant.
 // Order    moves data only.

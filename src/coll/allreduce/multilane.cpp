@@ -1,4 +1,4 @@
-// Multi-lane allreduce: ranks of a node sum a part each, then across nodes, and read other parts.
+// Multi-lane allreduce: a node's ranks sum a part each, there and across nodes, and read the rest.
 //
 // Source   J. L. Träff, S. Hunold: Decomposing collectives for exploiting multi-lane communication.
 //          arXiv 1910.13373; here with load/store inside the node.

@@ -1,4 +1,4 @@
-// Multi-lane tail allreduce with multilane's bits: early nodes keep what comes, add in ring order.
+// Multi-lane tail allreduce with multilane's bits: early nodes collect, then add in ring order.
 //
 // Source   ours (docs/design/0041-late-ranks.md): multilane with tail_as_ring between the nodes.
 // Needs    commutative op, late ranks known to all; k nodes, of which the smallest has g ranks and
@@ -10,7 +10,7 @@
 //          half of n beta, and bits that must not depend on which ranks are late, where the usual
 //          call is multilane. blocks: passes.
 // Order    inside a node as multilane, then round the ring of the nodes: the bits of multilane in
-//          as many segments, whatever ranks are predicted late.
+//          as many segments, whichever ranks are predicted late.
 //
 // p = 5, nodes 01, 23, 4; rank 2 is late; one part, one pass, slices A B; * is final.
 //                 rank 0         rank 1         rank 2         rank 3         rank 4

@@ -1,4 +1,4 @@
-// Multi-lane tail direct allreduce: early nodes keep what comes, add all when late ones have given.
+// Multi-lane tail direct allreduce: early nodes collect, and add all once the late ones have given.
 //
 // Source   ours (docs/design/0041-late-ranks.md): multilane with tail_direct between the nodes.
 // Needs    late ranks known to all; k nodes, of which the smallest has g ranks and the largest m. A
@@ -10,7 +10,7 @@
 // When     several ranks on some of several nodes, long messages, few nodes late by more than about
 //          half of n beta, and bits that must not depend on which ranks are late. blocks: passes.
 // Order    rank order inside a node, then the nodes in order, beyond 16 in groups: the bits of
-//          multilane_direct, whatever ranks are predicted late.
+//          multilane_direct, whichever ranks are predicted late.
 //
 // p = 5, nodes 01, 23, 4; rank 2 is late; one part, one pass, slices A B; * is final.
 //                 rank 0         rank 1         rank 2         rank 3         rank 4

@@ -5,11 +5,11 @@
 //          differ in size from round to round, and extra ranks fold onto a neighbour, so that
 //          operands keep their order.
 // Needs    nothing: any p >= 1, any n >= 0, operands stay in rank order.
-// Cost     m (alpha + n beta + n gamma), where one message is sent at a time: m is the sum of k_i -
-//          1 over factors k_i <= k of p, its rounds. If p has no such factors, those of a smaller
-//          number c, and f = ceil(p / c) - 1 more to fold the extra ranks in, and as often alpha +
-//          n beta to tell them (at most: part of gamma is hidden); c is such that m + 2 f is least.
-//          The radix k is a knob from 2 to 16, 4 where it is left open.
+// Cost     m (alpha + n beta + n gamma), where one message is sent at a time: m is the sum of
+//          k_i - 1 over factors k_i <= k of p, its rounds. If p has no such factors, those of a
+//          smaller number c, and f = ceil(p / c) - 1 more to fold the extra ranks in, and as often
+//          alpha + n beta to tell them (at most: part of gamma is hidden); c is such that m + 2 f
+//          is least. The radix k is a knob from 2 to 16, 4 where it is left open.
 // Scratch  at most k + 1 times n elements.
 // When     short messages where starting several costs little more than one: shared memory, or many
 //          network ports.

@@ -9,7 +9,7 @@
 // When     long messages, few ranks late by more than about half of n beta, and bits that must not
 //          depend on which ranks are late, where the usual call is a ring. blocks: passes B.
 // Order    block i of p in ring order from rank i + 1 to rank i: the bits of ring in as many
-//          segments, whatever ranks are predicted late. A slice may hold parts of several blocks.
+//          segments, whichever ranks are predicted late. A slice may hold parts of several blocks.
 //
 // p = 3, rank 2 is late, slices A B in one pass; a digit is a contribution, * is final. A is block
 // 0 and half of block 1, B is the rest.

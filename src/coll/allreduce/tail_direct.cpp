@@ -9,7 +9,7 @@
 // Scratch  (p - 1)/m n elements: what has come is kept until all is there.
 // When     long messages, few ranks late by more than about half of n beta, and bits that must not
 //          depend on which ranks are late. blocks: passes B.
-// Order    rank order, beyond 16 ranks in groups: the bits of direct, whatever ranks are predicted
+// Order    rank order, beyond 16 ranks in groups: the bits of direct, whichever ranks are predicted
 //          late.
 //
 // p = 3, rank 2 is late, slices A B in one pass; a digit is a contribution, * is final.

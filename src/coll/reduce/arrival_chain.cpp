@@ -2,7 +2,7 @@
 //
 // Source   P. Alizadeh, Y. H. Temucin, A. Sojoodi, A. Afsahi: Efficient process arrival pattern
 //          aware collective communication for deep learning. EuroMPI/USA 2022, algorithm 2; here
-//          without a lock, in blocks, and a rank leaves as soon as it has shown its sum, whatever
+//          without a lock, in blocks, and a rank leaves as soon as it has shown its sum, whichever
 //          ranks are still to come. doi 10.1145/3555819.3555857
 // Needs    ranks of one node, a commutative op. Any p >= 1, any root, any n >= 0.
 // Cost     p signals one after the other, and B - 1 more; per rank n copied in or n gamma, and n

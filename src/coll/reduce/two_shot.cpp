@@ -1,4 +1,4 @@
-// Two-shot reduce: ranks of a node show their vectors, each sums a slice, the root collects sums.
+// Two-shot reduce: a node's ranks show their vectors and sum a slice each; the root gets all sums.
 //
 // Source   elementary: the allreduce of the same name, without its last step on the other ranks.
 // Needs    ranks of one node. Any p >= 1, any root, any n >= 0; operands stay in rank order.

@@ -4,9 +4,10 @@
 //          operations in MPICH. Int. J. High Perform. Comput. Appl. 19(1):49-66, 2005.
 //          doi 10.1177/1094342005051521
 // Needs    commutative op. Any p >= 1, any counts, zero among them.
-// Cost     q alpha + (p-1)/p n (beta + gamma), q = log2 p. If p is no power of two: alpha + n (beta
-//          + gamma) to fold the extra ranks in, floor(log2 p) rounds in which the larger half
-//          decides, and alpha + n/p beta to hand them their own (exact when the units are equal).
+// Cost     q alpha + (p-1)/p n (beta + gamma), q = log2 p. If p is no power of two: alpha +
+//          n (beta + gamma) to fold the extra ranks in, floor(log2 p) rounds in which the larger
+//          half decides, and alpha + n/p beta to hand them their own (exact when the units are
+//          equal).
 // Scratch  at most 5/4 n; 3 n on ranks that stand for two.
 // When     p is a power of two and far messages are to come first; else circulant.
 // Order    a unit is summed over the dimensions, the highest first: same bits in every run.
