@@ -114,12 +114,12 @@ class Transport {
   // Throws away such messages of a communicator that this rank has closed, and gives their senders
   // the room back. A transport whose messages take no room need not.
   virtual void forget(std::uint64_t) {}
-  // Tells a peer that a communicator is broken, as soon as there is room for it; until then owes().
+  // Tells a peer that a communicator is broken, once there is room; until then owes() is true.
   virtual void abort(int peer, std::uint64_t context, const std::string& why) = 0;
   virtual bool owes() const { return false; }
   virtual void leave(Leaving why) = 0;     // tells the peers that nothing will come any more
-  // Tells the listener of lost peers, and the peers of the rank that this one awaits. Not for fast
-  // paths.
+  // Tells the listener which peers are lost, and shows peers the rank that this one awaits. Not for
+  // fast paths.
   virtual void check_peers() = 0;
   // Asks a peer for its status, in transports that cannot look: peer_status() has the answer in a
   // while.

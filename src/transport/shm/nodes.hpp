@@ -16,9 +16,9 @@ struct Nodes {
   std::vector<int> members(int node) const;
   int count() const;
   std::string why_apart;      // why this rank does not share memory with all; empty: it does
-  // Why this rank does not share memory with another one on this boot of this machine, on the first
-  // rank of it that has such a peer; empty elsewhere. Ranks of differently named nodes do not
-  // count.
+  // Why this rank does not share memory with another one on this boot of this machine; set on the
+  // machine's first rank that has such a peer, empty on the others. Ranks of differently named
+  // nodes do not count.
   std::string why_split;
   bool is_split = false;      // ranks of some machine do not share memory
 };

@@ -30,8 +30,8 @@ class PeerMemory {
   // writes it back.
   void try_peer(const Peer& peer, const std::string& card);
 
-  // finding(): this rank's finding with all its peers, in one line. agree(): decides from all
-  // ranks'.
+  // finding(): why this rank cannot copy from all its peers, in one line; empty: it can. agree():
+  // decides from the findings of all ranks.
   std::string finding() const;
   void agree(const std::vector<std::string>& findings);
 

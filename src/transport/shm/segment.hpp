@@ -50,7 +50,7 @@ class SharedFile {
   void touch(std::size_t offset, std::size_t bytes);   // maps pages now, not each at first use
   void keep_out_of_dumps();     // which would reserve all of a sparse one
   // Asks the system to put the memory, which becomes zero, on huge pages. Returns 0, or its errno
-  // if it will not; the memory is usable either way.
+  // if it will not; the memory is zero and usable either way.
   int use_huge_pages();
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }

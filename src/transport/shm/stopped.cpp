@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kMostBetween{1000};
 
 }  // namespace
 
-// The state follows the name of the program, which is in brackets and may hold some.
+// The state follows the program's name, which is in brackets and may itself hold brackets.
 Halt halt_of(int process_id, const Freezers& freezers) {
   std::string line;
   std::getline(std::ifstream(str("/proc/", process_id, "/stat")), line, '\0');
