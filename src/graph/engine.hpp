@@ -111,7 +111,7 @@ class Engine {
   };
 
   // The functions below require mutex_, except add(), the checks, serve(), end() and end_with().
-  // Those that take a Lock& release it while they run code of others.
+  // Those that take a Lock& release it while they run code outside of the engine.
   Task add(Task task);
   void check(const TaskSpec& spec) const;
   void check_process() const;

@@ -26,7 +26,8 @@ enum class Pool { compute, copy, communication };
 inline constexpr int kPools = 3;
 
 // Reason why a task has not done its work. The tasks that depend on it fail with the same Failure.
-// The thread that drops the last reference may hold locks: it goes into the engine's Bin.
+// The thread that drops the last reference may hold locks, so the Failure goes into the engine's
+// Bin.
 struct Failure {
   std::exception_ptr error;
   std::uint64_t birth = 0;   // failures of the engine before this one
@@ -86,8 +87,8 @@ struct TaskSpec {
   Sequence sequence = {};   // or none
   int priority = 0;         // of the tasks of a pool that could run, the highest runs first
   Pool pool = Pool::compute;
-  // Short work that never waits: the thread that makes the task ready runs it at once, even a
-  // thread of others, because waking a thread of the pool would cost more than the work.
+  // Short work that never waits: the thread that makes the task ready runs it at once, even if it
+  // is not of the engine, because waking a thread of the pool would cost more than the work.
   bool at_once = false;
   // Called instead of the work if the task fails because of an earlier one, or is cancelled. Its
   // exceptions are dropped.

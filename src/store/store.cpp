@@ -46,8 +46,9 @@ void Store::push(const std::size_t* keys, Transfer* values, std::size_t count, i
       exchange(keys[i], values[i], priority);
 }
 
-// Returns the number of first values that were looked at together, at least 1. One look at the
-// engine, which costs as much as a copy, puts short values of keys for which nothing is under way.
+// Returns the number of first values that were looked at together, at least 1. Short values of keys
+// for which nothing is under way are put here after one look at the engine for all of them: a look
+// costs as much as a copy.
 std::size_t Store::put_together(const std::size_t* keys, Transfer* values, std::size_t count) {
   std::vector<graph::Variable> read, written;
   std::size_t together = 0;
