@@ -26,7 +26,7 @@ class Run {
 
   const std::string& fault() const { return fault_; }
   bool ended() const { return open_ == 0; }
-  std::string stuck() const;            // the steps that wait, when none can go on
+  std::string stuck() const;            // steps and the ranks they wait for, if none can go on
   std::string judge() const;  // contract; for a barrier, that every rank knows of all
   std::string fingerprint() const;      // equal exactly for equal futures
 
