@@ -57,7 +57,7 @@ void bind_mpi(nb::module_& m) {
       .def_prop_ro("is_finalized", &MpiLibrary::is_finalized)
       .def("init", [](MpiLibrary& self) { return std::string(name_of(init_mpi(self))); },
            Unlocked(),
-           "Initialises it unless it is; returns how threads may call it.")
+           "Initialises it if needed; returns how threads may call it.")
       .def("finalize", &MpiLibrary::finalize, Unlocked(),
            "Finalises it if init() initialised it. Collective.")
       .def("world", [](MpiLibrary& self) { return self.open(nullptr); }, Unlocked(),
@@ -65,7 +65,7 @@ void bind_mpi(nb::module_& m) {
       .def("join", join, "communicator"_a.none() = nb::none(), "timeout_ms"_a.none() = nb::none(),
            "start_timeout_ms"_a.none() = nb::none(),
            "Joins the world of the processes of an MPI communicator, given by its address; None:\n"
-           "of all processes. Initialises MPI unless it is. Collective.");
+           "of all processes. Initialises MPI if needed. Collective.");
   m.def("load_mpi", &MpiLibrary::load, "path"_a, Unlocked(),
         "Loads an MPI; an empty path means the one that is in the process already.");
   m.def("has_mpi", &MpiLibrary::is_in_process, "True if an MPI is in the process already.");

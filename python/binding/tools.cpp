@@ -334,7 +334,7 @@ void bind_choice(nb::module_& m) {
                       const std::string& machine) {
     return bound_s(machine_from(machine), collective_from(collective), ranks, bytes);
   }, "collective"_a, "ranks"_a, "bytes"_a, "machine"_a,
-        "A lower bound of every algorithm on this machine, in seconds; 0: unknown.");
+        "A lower bound for every algorithm on this machine, in seconds; 0: unknown.");
   m.def("trouble_with_huge_pages", &trouble_with_huge_pages, "folder"_a,
         "Returns why shared memory in `folder` gets no huge pages; empty: it gets them.");
 }

@@ -189,7 +189,7 @@ class Mpi:
     @property
     def is_finalized(self) -> bool: ...
     def init(self) -> str:
-        """Initialises it unless it is; returns how threads may call it."""
+        """Initialises it if needed; returns how threads may call it."""
 
     def finalize(self) -> None:
         """Finalises it if init() initialised it. Collective."""
@@ -205,7 +205,7 @@ class Mpi:
     ) -> Communicator:
         """
         Joins the world of the processes of an MPI communicator, given by its address; None:
-        of all processes. Initialises MPI unless it is. Collective.
+        of all processes. Initialises MPI if needed. Collective.
         """
 
 def load_mpi(path: str) -> Mpi:
@@ -589,7 +589,7 @@ def machine_file() -> dict:
 
 def bound_s(collective: str, ranks: int, bytes: float, machine: str) -> float:
     """
-    A lower bound of every algorithm on this machine, in seconds; 0: unknown.
+    A lower bound for every algorithm on this machine, in seconds; 0: unknown.
     """
 
 def trouble_with_huge_pages(folder: str) -> str:

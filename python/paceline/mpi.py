@@ -159,8 +159,8 @@ def _load(launcher: Launcher | None, families: tuple[str, ...]) -> "tuple[_core.
 def _lacks_pmix(launcher: Launcher, library: "_core.Mpi", found: Found) -> bool:
     """True if this is an MPICH without PMIx, which the launcher's ranks need.
 
-    Its MPI_Init then ends the process in version 5, and is alone in version 4. The behaviour of its
-    relatives is unknown.
+    Version 5 then ends the process in MPI_Init; in version 4 each process is a world of its own.
+    The behaviour of MPICH's relatives is unknown.
     """
     if not launcher.has_pmix or library.is_initialized or "MPICH Version" not in library.version:
         return False

@@ -118,7 +118,7 @@ def join(
 
 
 class _Waited:
-    """A store whose get() may say that time is up in its own way: by any error that comes then."""
+    """A store whose get() raises TimeoutError for any error that comes when time is up."""
 
     def __init__(self, store: Any):
         self._store = store

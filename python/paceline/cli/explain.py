@@ -132,7 +132,7 @@ def numbers():
     """A sentence on how the option `numbers` limits the choice; empty if it does not."""
     if _core.option("numbers") == "fast":
         return ("numbers=fast: sums of floating types may follow the ranks predicted late, and "
-                "differ in their last bits from run to run; the choice shown is for no late rank")
+                "differ in their last bits from run to run; the choice shown assumes no late rank")
     if _core.option("numbers") != "canonical":
         return ""
     return ("numbers=canonical: sums, products and averages of floating types take only algorithms "

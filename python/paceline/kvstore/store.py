@@ -50,12 +50,12 @@ class KVStore:
     A key is an int or a str. Methods that take keys and values take one of each, or two lists of
     equal length. A value is a contiguous numpy array or torch tensor, on the CPU or a CUDA
     device, or a list of them, one per local device: these are summed first. Copies to and from
-    devices are tasks of the engine. push() and pull() return at once, unless
-    the type says otherwise: leave the values alone until wait(). All ranks make the same
-    calls with the same keys in the same order.
+    devices are tasks of the engine. push() and pull() return at once, unless the type says
+    otherwise: leave the values alone until wait(). All ranks make the same calls with the same
+    keys in the same order.
 
     Errors: UsageError before anything is sent; MismatchError if ranks differ; wait() raises errors
-    of the background.
+    of work in the background.
     """
 
     type = ""
@@ -132,9 +132,9 @@ class KVStore:
     def push(self, keys: Key | Sequence[Key], values: Any, priority: int = 0) -> None:
         """The values of all ranks, summed (or combined by the store's op), become the keys'.
 
-        Values of a key that is there twice are summed, as those of several devices are. The links,
-        and the thread that sums, serve the sum of the highest `priority` first, of those under way
-        together: from -1048576 to 1048576, equal on all ranks; a bucket of auto has that of
+        Values of a key that is there twice are summed, as those of several devices are. The sum
+        of the highest `priority` among those under way gets the links and the summing thread first.
+        Priorities are from -1048576 to 1048576, equal on all ranks; a bucket of auto has that of
         its most urgent key.
         """
         if not self._core.push(keys, values, priority):

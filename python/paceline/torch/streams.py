@@ -40,7 +40,7 @@ class DeviceWork(CallWork):
     synchronize = wait
 
     def get_future(self) -> torch.futures.Future:
-        """A future that is complete at once: to wait for it is to have a stream wait."""
+        """A future that is complete at once: waiting for it makes the current stream wait."""
         with self._lock:
             if self._future is None:
                 device = self._device()
