@@ -56,7 +56,7 @@ std::string replace_file(const std::string& path, std::string_view text, unsigne
   struct stat found{};
   if (lstat(path.c_str(), &found) == 0)
     if (std::string trouble = distrust(found, path); !trouble.empty()) return trouble;
-  std::uint64_t random = 0;   // not the process's number, which other nodes on the folder share
+  std::uint64_t random = 0;   // process numbers repeat on other nodes that share the folder
   if (getrandom(&random, sizeof(random), 0) != sizeof(random)) return "there are no random numbers";
   const std::string beside = str(path, ".new-", random, "~");
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
