@@ -1,4 +1,4 @@
-"""The one lab of a folder: is it up, and the data that `run` and `down` need about it."""
+"""State of the one lab of a folder: if it is up, and what `run` and `down` need to know."""
 
 import json
 import os

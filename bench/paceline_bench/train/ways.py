@@ -117,7 +117,7 @@ class Gloo:
         x.div_(dist.get_world_size())
 
     def broadcast(self, x):
-        """Sends rank 0's."""
+        """Broadcasts `x` from rank 0."""
         dist.broadcast(x, 0, group=self.group)
 
 

@@ -18,7 +18,7 @@ from paceline.errors import Error, RankLost, TimeoutError, UsageError
 
 from paceline_bench.train import branched, data, models, ways
 
-SAID = "@train "  # rank 0 begins a line of progress so
+SAID = "@train "  # begins rank 0's lines of progress
 TIMEOUT_S = 600
 PROFILE_STEPS = 3
 VALIDATION_BATCH = 64
