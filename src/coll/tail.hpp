@@ -121,7 +121,7 @@ class Tail {
   const int passes;
 
  private:
-  // One of so many nearly equal parts.
+  // Part `i` of `parts` nearly equal ones.
   static Range share(Range whole, int parts, int i) {
     const auto begin = [&](int of) {
       return static_cast<int>(std::int64_t{of} * whole.blocks / parts);

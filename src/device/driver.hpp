@@ -50,7 +50,7 @@ using Word = std::atomic<std::uint32_t>;
 
 // Memory of a device as another process can open it.
 struct SharedHandle {
-  std::string allocation;   // equal for all memory of one allocation, unique for ever
+  std::string allocation;   // equal for all memory of one allocation, never reused
   std::size_t offset = 0;   // in it, bytes
   std::uintptr_t begin = 0; // of the allocation, in the process that shares it
   std::size_t bytes = 0;    // of it; 0: not known

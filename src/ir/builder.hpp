@@ -72,7 +72,7 @@ class Builder {
   // read scratch from before. The tail must not combine what it receives.
   void whole(bool reads_scratch = false);
 
-  // Cuts blocks in two steps: so many of them make one block of another algorithm, and begin and
+  // Cuts blocks in two steps: `blocks` of them make one block of another algorithm, and begin and
   // end where it does. Every rank calls this alike, in phases too.
   void cut_within(int blocks);
 

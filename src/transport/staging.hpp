@@ -115,7 +115,7 @@ class StagingBuffers {
   virtual std::size_t bytes() const = 0;   // for slots, of each stage; equal on all ranks
   // Opens this rank's own; throws a resource error.
   virtual StagingBuffer open(std::uint64_t context) = 0;
-  // Makes room for so many bytes of slots in the own one; throws a resource error.
+  // Makes room for `bytes` of slots in the own one; throws a resource error.
   virtual void reserve(std::uint64_t context, std::size_t bytes) = 0;
   // Finds a peer's; nothing before the peer has opened it. Stays valid until close(). Throws a
   // resource error if it is there, but this rank lacks the means to reach it.
