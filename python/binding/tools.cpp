@@ -112,7 +112,7 @@ void bind_predictor(nb::module_& m) {
         const Problem problem{.collective = Collective::allreduce, .ranks = ranks};
         const ChoiceInputs now{bytes, machine_from(machine)};
         new (p) Predictor(ranks, prices_for_late(problem, now, choose(problem, now)));
-      }, "ranks"_a, "bytes"_a, "machine"_a, "For allreduces of so many bytes, one rank a node.")
+      }, "ranks"_a, "bytes"_a, "machine"_a, "For allreduces of `bytes` bytes, one rank a node.")
       .def("next", [](Predictor& p) {
         const std::vector<int> late = p.late();
         p.count_call();

@@ -533,7 +533,7 @@ class Predictor:
     """
 
     def __init__(self, ranks: int, bytes: int, machine: str) -> None:
-        """For allreduces of so many bytes, one rank a node."""
+        """For allreduces of `bytes` bytes, one rank a node."""
 
     def next(self) -> list[int]:
         """

@@ -24,7 +24,7 @@ class Communicator:
 
     Every method takes these keywords, which must be equal on all ranks (but timeout_ms):
       algorithm   name of an algorithm, as `paceline explain` lists them; None: chosen by size
-      segments    cut the message into so many pieces that follow each other; None: chosen
+      segments    cut the message into this many pieces that follow each other; None: chosen
       window      how many segments may be under way at a time; None: chosen
       radix       radix of the algorithm's tree or hypercube, if it has one; None: chosen
       blocks      number of blocks that the algorithm cuts the message into; None: chosen
@@ -32,7 +32,7 @@ class Communicator:
                   tags are not taken for each other (MismatchError); a name or a number from 1 on
       priority    the most urgent of the calls under way goes first, at the borders of messages
                   and their segments; higher is more urgent; from -2**20 to 2**20, None: 0
-      timeout_ms  give up after so many milliseconds; None: the communicator's timeout_ms
+      timeout_ms  give up after this many milliseconds; None: the communicator's timeout_ms
 
     The methods with an `i` in front start the collective and return a Request: test() works on
     it, wait() completes it and returns what the method without `i` returns. Buffers are kept

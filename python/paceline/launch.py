@@ -52,8 +52,8 @@ def launch(
 
     command: program and arguments; a first word that ends in .py is run by this Python.
     env: what to set in the ranks' environment besides this process's own.
-    timeout_s: end everything after so many seconds; the status is then 124.
-    grace_s: the first rank to fail ends the run; the others have so long to end by themselves
+    timeout_s: end everything after this many seconds; the status is then 124.
+    grace_s: the first rank to fail ends the run; the others have this long to end by themselves
     (and to say what they miss), then as long again after SIGTERM, until SIGKILL.
     prefix: put "[rank] " before every line of output. on_line: gets the lines instead.
     Without both, the ranks write to this process's stdout and stderr directly.

@@ -47,7 +47,7 @@ class Pattern:
         return max(map(max, self.rows)) if self.rows else self.factor * message_s
 
     def check(self, ranks):
-        """Raises UsageError if it does not fit so many ranks."""
+        """Raises UsageError if it does not fit a world of `ranks`."""
         beyond = [rank for rank in self.late if rank >= ranks]
         if beyond:
             raise UsageError(f"--arrival {self.words} names rank {beyond[0]}; with {ranks} ranks "

@@ -71,7 +71,7 @@ def save(picture, svg, json, summary):
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
               help="The full message: the vector, or all ranks' pieces together.")
 @click.option("--segments", default=0, type=Number(0, 4096),
-              help="Cut the message into so many pipelined segments. [default: as a call would]")
+              help="Number of pipelined segments of the message. [default: as a call would]")
 @click.option("--window", default=0, type=Number(0, 1024),
               help="Number of segments under way at a time. [default: as a call would]")
 @knob_options

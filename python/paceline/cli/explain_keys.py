@@ -71,6 +71,6 @@ def plan_text(words, ranks, machine, compute_s, cores, threads, every_call):
 
 
 def nodes_of(machine, ranks):
-    """Number of nodes that so many ranks take."""
+    """Number of nodes that `ranks` ranks take."""
     settings = dict(part.split("=") for part in _core.machine_settings(machine).split(","))
     return -(-ranks // int(float(settings["ranks_per_node"])))

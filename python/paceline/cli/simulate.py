@@ -32,7 +32,7 @@ def names_for(collective, wanted):
 
 
 def message_s(machine, nbytes):
-    """Seconds of a message of so many bytes."""
+    """Seconds of a message of `nbytes`."""
     return _core.World("broadcast", "binomial", 2).simulate(max(nbytes, 1), 1, machine, []).span_s
 
 

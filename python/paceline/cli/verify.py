@@ -133,7 +133,7 @@ def node_numbers(context, parameter, text):
 @click.argument("collective", required=False, type=Collective())
 @click.option("--algorithm", metavar="NAME", help="Only this algorithm of the collective.")
 @click.option("--max-ranks", default=64, show_default=True, type=Number(1, 4096),
-              help="Prove all worlds of 1 to so many ranks.")
+              help="Prove all worlds of up to this many ranks.")
 @click.option("--ranks", type=Number(1, 4096), help="Prove the one world that is named by "
               "this and the following options.")
 @click.option("--root", default=0, type=Number(0),

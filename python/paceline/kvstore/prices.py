@@ -40,7 +40,7 @@ class Prices:
         return self.cost_s(0)
 
     def cost_s(self, nbytes: float) -> float:
-        """Seconds of an allreduce of so many bytes."""
+        """Seconds of an allreduce of `nbytes`."""
         at = next((i for i, size in enumerate(SIZES[1:-1], 1) if nbytes <= size), len(SIZES) - 1)
         (first, last), (low_s, high_s) = SIZES[at - 1:at + 1], self.seconds[at - 1:at + 1]
         return low_s + (nbytes - first) * (high_s - low_s) / (last - first)

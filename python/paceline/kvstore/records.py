@@ -34,7 +34,7 @@ def checked(fields):
 
 
 def ready_s(record, compute_s):
-    """Times at which gradients are ready (s, from the begin of backward on) by key, in a step that
-    computes for so long: all times are scaled alike."""
+    """Times at which gradients are ready (s, from the start of backward) by key, in a step that
+    computes for `compute_s`: all times are scaled alike."""
     scale = compute_s / (record["forward_s"] + record["backward_s"])
     return [min(scale * row[3], scale * record["backward_s"]) for row in record["keys"]]

@@ -207,7 +207,7 @@ def set_factors(invocations, machine):
 
 
 def message_s(machine, ranks, nbytes):
-    """Seconds of one message of so many bytes between two ranks, by a machine's model."""
+    """Seconds of one message of `nbytes` between two ranks, by a machine's model."""
     chosen = _core.World("broadcast", "binomial", 2).simulate(int(max(nbytes, 1)), 1, machine, [])
     return chosen.span_s
 

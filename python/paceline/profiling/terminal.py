@@ -101,7 +101,7 @@ def late_table(found):
 
 
 def sites_table(found):
-    """Places in the program at which ranks come apart."""
+    """Places in the program at which ranks enter far apart."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for name in ("where", "collective", "size", "calls", "worst", "waited for the last"):
         table.add_column(name, justify="right" if name in ("calls", "worst", "waited for the last")

@@ -65,7 +65,7 @@ class Work(_Work):
         return True
 
     def _ends_within(self, limit_ms: int) -> bool:
-        """True if it is over, well or not, before so many milliseconds have passed; 0: no limit."""
+        """True if it is over, well or not, within `limit_ms` milliseconds; 0: no limit."""
         request = self._request
         if request is not None:
             try:
@@ -193,6 +193,6 @@ class Works:
 
 
 def _each_within(milliseconds: int, waits: list[Callable[[int], bool]]) -> bool:
-    """True if all end within so many milliseconds together."""
+    """True if all end within `milliseconds`, together."""
     end = time.monotonic() + 1e-3 * milliseconds
     return all(wait(max(1, round(1e3 * (end - time.monotonic())))) for wait in waits)
