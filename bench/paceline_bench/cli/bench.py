@@ -215,9 +215,9 @@ def show_cold(plan, launches, head, file, out):
 @click.option("--mpi-set", multiple=True, metavar="NAME=VALUE",
               help="A variable in the environment of that MPI's processes; repeat it for more.")
 @click.option("--peer-segments", type=Names(), default="",
-              help="That MPI in so many non-blocking collectives at once and a wait for all, too: "
-              "1,4,8, or 4MiB for parts of a fixed length. With --separate for allreduce: in "
-              "place, Open MPI takes a binomial tree.")
+              help="Measure that MPI with several non-blocking collectives at once and a wait for "
+              "all, too: 1,4,8 of them, or 4MiB for parts of a fixed length. With --separate for "
+              "allreduce: in place, Open MPI takes a binomial tree.")
 @click.option("--peer-ring", is_flag=True,
               help="A plain ring over that MPI's Sendrecv, too; for allreduce.")
 @click.option("--through", type=click.Choice(["native", "python"]),
@@ -243,13 +243,13 @@ def show_cold(plan, launches, head, file, out):
               "late:RANK[,RANK]:FACTOR, trace:FILE; factors are of a message's time. Reports last "
               "arrival to last exit. ./dev lab bench takes it, too.")
 @click.option("--device", type=click.Choice(["emulated", "cuda", "staged", "peers"]),
-              help="Between so many devices of one process (--ranks) instead: linear pipeline, "
+              help="Between devices of one process (as many as --ranks) instead: linear pipeline, "
               "spanning tree and bidirectional exchange; emulated: in model time, for --machine. "
               "staged: ranks with a device each, through the host, with the share of each stage. "
               "peers: processes that reach each other's devices. --sizes are 4KiB..1GiB*8 then, of "
               "staged and peers 4KiB..64MiB*8.")
 @click.option("--launches", type=Number(1, 1000),
-              help="Start the ranks so many times. [default: 1, with --verdict 10]")
+              help="Number of launches of the ranks. [default: 1, with --verdict 10]")
 @click.option("--repeats", default=0, type=Number(0, 100_000),
               help="Calls per variant, size and launch, or batches. [default: 100 to 10, by size; "
               "natively 500 to 10]")

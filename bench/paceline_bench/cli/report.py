@@ -96,7 +96,7 @@ def complete():
 @click.option("--largest", default="1GiB", show_default=True, type=Size(),
               help="Simulate messages up to this size.")
 @click.option("--most-ranks", default=1024, show_default=True, type=Number(8, 1024),
-              help="Simulate up to so many ranks.")
+              help="Simulate up to this many ranks.")
 def pipelining(measured, lab, html, largest, most_ranks):
     """Segments by size and number, algorithms, networks; with and without arithmetic."""
     from paceline_bench.report import pipelining as report, pipelining_claims

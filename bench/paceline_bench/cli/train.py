@@ -182,7 +182,8 @@ def was_asked_nothing(context):
 
 @click.group("train", invoke_without_command=True)
 @click.option("--ranks", "-n", type=Number(1, 4096),
-              help="Start so many here [default: 2; inside an mpiexec those that it started].")
+              help="Number of ranks to start here [default: 2; inside an mpiexec those that it "
+              "started].")
 @click.option("--model", default="resnet110", show_default=True, type=click.Choice(MODELS),
               metavar="NAME", help=f"Name of the network: {', '.join(MODELS)}.")
 @click.option("--way", default="overlap", show_default=True, type=click.Choice(WAYS),

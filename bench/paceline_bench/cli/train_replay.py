@@ -142,7 +142,7 @@ def begun(path, content, append):
 
 
 def run(job, made, content, launches, path):
-    """Runs so many launches, each in the file as soon as it has ended; fails if one was refused.
+    """Runs `launches` launches, each in the file as soon as it has ended; fails if one was refused.
     After a failure or an interrupt it shows what there is by then."""
     from paceline_bench.train import pace, replay as replays
 

@@ -43,7 +43,7 @@ def compute_until(moment_ns):
 
 
 def message_s(worker, nbytes):
-    """Seconds of a message of so many bytes from one rank to another, equal on all ranks."""
+    """Seconds of a message of `nbytes` from one rank to another, equal on all ranks."""
     comm, data = worker.communicator, np.zeros(max(nbytes, 1), dtype=np.uint8)
     if worker.ranks < 2:
         return 0.0

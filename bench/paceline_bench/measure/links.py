@@ -40,7 +40,7 @@ class Cluster:
         return _core.bound_s(collective, ranks, nbytes, self.machine) or None
 
     def message_s(self, nbytes):
-        """Seconds of so many bytes on a link."""
+        """Seconds of `nbytes` on a link."""
         return 8 * nbytes / self.rate
 
     def limit_s(self, plan):

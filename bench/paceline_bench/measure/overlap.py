@@ -27,7 +27,7 @@ TOLERANCE = 1e-5  # of the norm: sums of float32 in another order
 
 
 def width_of(parameters, nbytes):
-    """Width of square layers with a bias, so that all parameters take about so many bytes."""
+    """Width of square layers with a bias, so that all parameters take about `nbytes`."""
     return max(1, round((math.sqrt(1 + 4 * nbytes / 4 / max(1, parameters // 2)) - 1) / 2))
 
 

@@ -43,12 +43,12 @@ def bound(ranks, late):
 
 
 def passes(ranks):
-    """Number of passes of a tail among so many ranks, at a fair length of its schedule."""
+    """Number of passes of a tail among `ranks` ranks, at a fair length of its schedule."""
     return max(2, min(32, MOST_STEPS // (3 * ranks)))
 
 
 def late_ranks(ranks, count):
-    """A fixed random sample of so many ranks."""
+    """A fixed random sample of `count` ranks."""
     return random.Random(ranks).sample(range(ranks), count)
 
 

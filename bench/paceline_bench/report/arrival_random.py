@@ -72,7 +72,7 @@ def played(rows):
 
 
 def uniform(factor, calls):
-    """Random arrivals, apart by at most so many times of a message."""
+    """Random arrivals, apart by at most `factor` times of a message."""
     pattern = Pattern("", "uniform", factor)
     return [pattern.delays_s(RANKS, call, message_s(), seed=2022) for call in range(calls)]
 

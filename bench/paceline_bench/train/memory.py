@@ -31,7 +31,7 @@ def available():
 
 
 def check(name, ranks, images, each):
-    """Raises UsageError if so many ranks, of `each` bytes at least, do not fit."""
+    """Raises UsageError if `ranks` ranks, of `each` bytes at least, do not fit."""
     there = available()
     if there is not None and ranks * each > there:
         raise UsageError(

@@ -131,7 +131,7 @@ def urgent(step, ready_s, cost_s):
 
 
 def seconds(step, mode, order, cost_s, steps=5, calls=None):
-    """Seconds of a step, over so many in a row; the last one ends when all weights are there."""
+    """Seconds of a step, over `steps` in a row; the last one ends when all weights are there."""
     calls = calls or calls_of(step, mode, order)
     there_s, free_s, may_begin_s, computed_s = [0.0] * len(step.bytes), 0.0, 0.0, 0.0
     for _ in range(steps):

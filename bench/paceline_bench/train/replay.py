@@ -143,7 +143,7 @@ class Simulated:
         return self.known[nbytes]
 
     def bound_s(self, nbytes):
-        """Least seconds of an allreduce of so many bytes on links of this machine."""
+        """Least seconds of an allreduce of `nbytes` on links of this machine."""
         return _core.bound_s("allreduce", self.ranks, nbytes, self.machine) if nbytes else 0.0
 
     def seconds(self, step, way, in_a_row):

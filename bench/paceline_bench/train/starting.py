@@ -27,7 +27,7 @@ def rank_here():
 
 
 def run(spec, ranks, out, watcher=None, timeout_s=None, grace_s=5.0):
-    """The result of training on so many ranks here. Raises Failed with what they said. A caller's
+    """The result of training on `ranks` ranks here. Raises Failed with what they said. A caller's
     Watcher still has in it, after that, what they have told."""
     with tempfile.TemporaryDirectory(prefix="paceline-train-") as folder:
         path, said = Path(folder) / "spec.json", []
