@@ -111,8 +111,8 @@ typedef struct paceline_plan paceline_plan;        // a collective that is set u
 // before the first. It stays valid until the thread's next failing call.
 PACELINE_API const char* paceline_error(void);
 
-PACELINE_API const char* paceline_version(void);  // of the library, while PACELINE_VERSION is the
-PACELINE_API int paceline_abi_version(void);      // header's; likewise PACELINE_ABI
+PACELINE_API const char* paceline_version(void);  // the library's; PACELINE_VERSION: the header's
+PACELINE_API int paceline_abi_version(void);      // the library's; PACELINE_ABI: the header's
 
 // --- worlds and communicators ------------------------------------------------------------------
 
@@ -166,10 +166,10 @@ PACELINE_API paceline_status paceline_split(paceline_comm* comm, int colour, int
 PACELINE_API paceline_status paceline_dup(paceline_comm* comm, paceline_comm** copy);
 
 // --- blocking collectives ----------------------------------------------------------------------
-// `count` elements are what one rank contributes or gets; buffers marked [size] hold `count`
-// elements for each rank, in order. A buffer that the rank does not need, or of 0 elements, may be
-// NULL. In place: input == output; if one of the two is longer, the shorter one is the rank's own
-// piece in it. Any other overlap is an error.
+// `count` is the number of elements that one rank contributes or gets; buffers marked [size] hold
+// `count` elements for each rank, in order. A buffer that the rank does not need, or of 0 elements,
+// may be NULL. In place: input == output; if one of the two is longer, the shorter one is the
+// rank's own piece in it. Any other overlap is an error.
 
 PACELINE_API paceline_status paceline_allreduce(paceline_comm* comm, const void* input,
                                                 void* output, size_t count, paceline_type type,
@@ -200,7 +200,7 @@ PACELINE_API paceline_status paceline_barrier(paceline_comm* comm);
 
 // --- one call, in full -------------------------------------------------------------------------
 
-// Any of the calls above with all its parameters. Omitted members are 0:
+// Any of the calls above, with all parameters. Omitted members are 0:
 //
 //   paceline_call call = {.size = sizeof call, .collective = PACELINE_ALLREDUCE, .input = x,
 //                         .output = x, .count = n, .type = PACELINE_F32, .op = PACELINE_SUM,
@@ -252,7 +252,7 @@ PACELINE_API paceline_status paceline_test(paceline_request** request, int* done
 // Returns when the collective is complete or has failed.
 PACELINE_API paceline_status paceline_wait(paceline_request** request);
 
-// The same for at most that long; a collective that is incomplete then is no error, and goes on.
+// Waits for at most `milliseconds`; a collective that is incomplete then is no error, and goes on.
 PACELINE_API paceline_status paceline_wait_for(paceline_request** request, int milliseconds,
                                                int* done);
 
