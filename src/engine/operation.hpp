@@ -63,20 +63,20 @@ class Operation {
   virtual bool is_load_store() const { return false; }
   virtual bool is_brief() const { return false; }   // true: short once all peers are there
 
-  // Makes progress; returns true if it made any. done(): it is complete.
+  // Makes progress; returns true if it made any. done() tells when it is complete.
   virtual bool advance(Transport& transport) = 0;
   // True if advance() has stopped early to let more urgent calls go first.
   bool is_paused() const { return is_paused_; }
   // Sets the priority of its messages and sums from the next start on; higher is more urgent.
   void set_priority(int priority) { priority_ = priority; }
   int priority() const { return priority_; }
-  // Fails it. It touches no buffer once it is done, which may take some more advance().
+  // Fails it. It touches no buffer once it is done, which may take more calls of advance().
   void stop(Transport& transport, const Error& error);
 
   bool done() const { return done_.load(std::memory_order_acquire); }
   bool under_way() const { return started_ && !done(); }
-  // True if the start with this number is over, or has failed. Another thread may have started the
-  // operation again since.
+  // has_ended(), has_failed(): true if the start with this number is over, or has failed. Another
+  // thread may have started the operation again since.
   bool has_ended(std::uint32_t start) const { return done() || number() != start; }
   bool has_failed(std::uint32_t start) const { return number() == start && error_.has_value(); }
   const std::optional<Error>& error() const { return error_; }

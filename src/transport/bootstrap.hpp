@@ -1,6 +1,6 @@
 // Bootstrap: at start-up every rank says something, and every rank hears all of it.
 //
-// Ranks need no more before they can talk. They meet through a key-value store, an MPI, or as
+// Ranks need nothing else before they can talk. They meet through a key-value store, an MPI, or as
 // threads of one process.
 #pragma once
 

@@ -71,7 +71,7 @@ struct Listener {
   virtual void misfits(int peer, const Key& key, std::size_t came, std::size_t expected) = 0;
   virtual void aborted(int peer, std::uint64_t context, const std::string& why) = 0;
   virtual void lost(int peer, const std::string& why) = 0;
-  // A rank that this one waits for; -1: none. Shown to the others with what it is about.
+  // A rank that this one waits for; -1: none. Shown to peers with this rank's status.
   virtual int awaits() const { return -1; }
 };
 
