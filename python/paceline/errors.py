@@ -1,4 +1,4 @@
-"""Errors of Paceline. Every message says where, what with values, which rule, and what to do."""
+"""Errors of Paceline. A message has the place, the error with values, the rule, and a remedy."""
 
 import builtins
 

@@ -34,7 +34,7 @@ def create(type: str, comm: Any = None, **options: Any) -> KVStore:
              plan)
     funnel   the calling thread makes each allreduce when the gradient is there, and waits for it
     concom   several communicators, keys hashed onto them. Options: `communicators` (4), and
-             `outstanding` (8): so many sums may be under way, then push() waits for a barrier
+             `outstanding` (8): this many sums may be under way, then push() waits for a barrier
     depcha   sums run in the background, in the order of the pushes, one after the other; local
              sums, the exchange and copies back of different keys overlap
 

@@ -191,8 +191,8 @@ def overlap(
     update only. Gradients are None from then on: neither step() nor zero_grad() is needed, and both
     do nothing. Gradients are clipped to `clip_norm` (their norm over all layers; every update then
     waits for all of them); accumulation is no_sync(), as without. A schedule of the learning rate
-    counts from the next backward pass on. state_dict() and load_state_dict() wait by
-    themselves; call wait() before other code that reads or writes weights without a forward pass
+    counts from the next backward pass on. state_dict() and load_state_dict() wait by themselves;
+    call wait() before other code that reads or writes weights without a forward pass
     (Overlap.wait() has examples).
 
     All ranks train the same parameters. One that a rank's pass leaves out counts as zero there;
