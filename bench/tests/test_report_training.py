@@ -97,7 +97,7 @@ def test_networks_have_the_published_parameters_and_flops():
 
 def test_the_rate_of_a_gpu_is_the_benchmarks():
     pytest.importorskip("torch")
-    from paceline_bench.train import models
+    from paceline_bench.networks import models
 
     flops = models.sizes_of("vgg16")[1]
     assert gpu.PASSES * flops * 16 / gpu.FLOP_PER_S["vgg11"] == pytest.approx(0.0835, rel=0.01)

@@ -10,7 +10,8 @@ from paceline.cli.common import console
 from paceline.errors import RankLost, TimeoutError, UsageError
 
 torch = pytest.importorskip("torch")
-from paceline_bench.train import data, memory, models, starting, worker  # noqa: E402
+from paceline_bench.networks import models  # noqa: E402
+from paceline_bench.train import data, memory, starting, worker  # noqa: E402
 
 pytestmark = pytest.mark.ranks
 SMALL = ["--model", "resnet20", "--side", "8"]

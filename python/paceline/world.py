@@ -166,7 +166,7 @@ def _launched() -> tuple[int, int, Any]:
     if ranks > 1 or _core.option("store"):
         return _core.option("rank"), ranks, _core.option("store") or None
     if all(os.environ.get(name) for name in launchers.TORCHRUN):
-        from paceline.torch.store import torchrun_store
+        from paceline.torchrun import torchrun_store
 
         return torchrun_store(_core.option("start_timeout_ms"))
     return 0, 1, None

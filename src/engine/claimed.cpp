@@ -5,28 +5,10 @@
 namespace paceline {
 namespace {
 
-// Number of looks between two searches for a mismatch, which take cache lines from the peers.
-constexpr int kLooks = 64;
 // Bit of a fingerprint's choice: the call goes by arrival. Ranks must agree on it.
 constexpr std::uint64_t kByArrival = std::uint64_t{0x5aa5} << 48;
 
 }  // namespace
-
-std::vector<int> Positions::missing() {
-  std::vector<bool> has_come(ranks_.size(), false);
-  for (std::size_t position = 0; position < ranks_.size(); ++position)
-    if (const int rank = shm_->rank_at(int(position), call_); rank >= 0)
-      has_come[static_cast<std::size_t>(rank)] = true;
-  std::vector<int> ranks;
-  for (std::size_t rank = 0; rank < has_come.size(); ++rank)
-    if (!has_come[rank]) ranks.push_back(static_cast<int>(rank));
-  return ranks;
-}
-
-std::optional<CallMismatch> Positions::mismatch() {
-  if (++looks_ % kLooks != 0) return {};
-  return shm_->find_mismatch(call_);
-}
 
 ClaimedOperation::ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound,
                                    const Channel& channel)

@@ -3,11 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/claimed.hpp"
-#include "engine/mixed.hpp"
-#include "engine/message_operation.hpp"
-#include "engine/shm/load_store.hpp"
-
 namespace paceline {
 namespace {
 
@@ -40,16 +35,6 @@ Operation::Operation(std::shared_ptr<const CompiledSchedule> bound, const Channe
 }
 
 bool talks(Kind kind) { return kind != Kind::reduce && kind != Kind::copy && kind != Kind::finish; }
-
-std::unique_ptr<Operation> make_operation(std::shared_ptr<const CompiledSchedule> bound,
-                                          const Channel& channel) {
-  if (!bound->positions.empty() || bound->by_arrival)
-    return std::make_unique<ClaimedOperation>(std::move(bound), channel);
-  if (bound->load_store)
-    return std::make_unique<LoadStoreOperation>(std::move(bound), channel);
-  if (bound->mixed) return std::make_unique<MixedOperation>(std::move(bound), channel);
-  return std::make_unique<MessageOperation>(std::move(bound), channel);
-}
 
 void Operation::start(const Buffers& buffers, std::uint32_t number,
                       const Fingerprint& fingerprint) {

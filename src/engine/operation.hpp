@@ -152,7 +152,5 @@ class Operation {
 };
 
 bool talks(Kind kind);   // true if a step of this kind has a matching step on a peer
-std::unique_ptr<Operation> make_operation(std::shared_ptr<const CompiledSchedule> bound,
-                                          const Channel& channel);
 
 }  // namespace paceline

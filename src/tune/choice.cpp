@@ -1,5 +1,6 @@
+#include "tune/choice.hpp"
+
 #include "base/random.hpp"
-#include "tune/choose.hpp"
 
 namespace paceline {
 
@@ -12,6 +13,11 @@ std::uint64_t hash_of(const Choice& choice) {
   for (const char* c = choice.algorithm->name; *c; ++c)
     h = Random::mix(h ^ static_cast<std::uint64_t>(*c));
   return h;
+}
+
+const Machine& usual_machine(int ranks_per_node) {
+  static const Machine inside = machine_from("shm"), across = machine_from("edr-100g");
+  return ranks_per_node == 0 ? inside : across;
 }
 
 }  // namespace paceline

@@ -142,11 +142,6 @@ void check_knobs(const Algorithm& a, const Knobs& knobs) {
   }
 }
 
-const Machine& usual_machine(int ranks_per_node) {
-  static const Machine inside = machine_from("shm"), across = machine_from("edr-100g");
-  return ranks_per_node == 0 ? inside : across;
-}
-
 Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& wish) {
   const auto where = name_of(problem.collective);
   check_late(problem);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/algorithm.hpp"
-#include "tune/choose.hpp"
+#include "tune/choice.hpp"
 #include "tune/table.hpp"
 
 namespace paceline {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "ir/algorithm.hpp"
-#include "tune/choose.hpp"
+#include "tune/choice.hpp"
 
 namespace paceline {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "tune/choose.hpp"
+#include "tune/choice.hpp"
 #include "tune/table.hpp"
 
 namespace paceline {

@@ -238,7 +238,7 @@ def test_torch_store_waits_in_silence(capfd):
     pytest.importorskip("torch")
     import torch.distributed as dist
 
-    from paceline.torch.store import TorchStore
+    from paceline.torchrun import TorchStore
 
     server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     client = dist.TCPStore("127.0.0.1", server.port, is_master=False)
@@ -264,7 +264,7 @@ def test_store_that_ends_is_said(capfd):
     pytest.importorskip("torch")
     import torch.distributed as dist
 
-    from paceline.torch.store import TorchStore
+    from paceline.torchrun import TorchStore
 
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE

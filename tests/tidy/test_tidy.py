@@ -110,7 +110,6 @@ MUTANTS = [
     ("no_include_circle", TODAY_FILE, None, ""),
     ("imports_down", "python/paceline/kvstore/a.py", "import json", None),
     ("imports_down", "python/paceline/novelty/a.py", None, "import json"),
-    ("imports_down", TODAY_FILE, None, ""),
     ("types_once", TODAY_FILE, None, ""),
     ("layers_used", LAYERS_FILE, None, ""),
     ("no_import_circle", "python/paceline/a.py", "if TYPE_CHECKING:\n    import paceline.a",

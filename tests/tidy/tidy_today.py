@@ -4,24 +4,14 @@
 UNITS_IN_CIRCLES = {
     "python/binding": "arguments buffers on_device",
     "src/device": "cuda/cuda cuda/current",
-    "src/engine":
-        "claimed entries message_operation mixed operation shm/load_store "
-        "shm/shm_channel",
+    "src/engine": "entries shm/shm_channel",
     "src/ir": "algorithm bind compose",
     "src/kernels": "kernels table",
     "src/preload": "comm_state join narrow refusals stub summary",
     "src/transport":
         "mpi/abi/make mpi/library mpi/mpi_transport mpi/transport shm/inbox shm/peer "
         "shm/provision shm/shm shm/staging shm/status",
-    "src/tune": "choose estimate late staging",
     "src/verify": "form hazards load_store match memory run staging verify",
-}
-
-# Imports that go up: a file of the package, and the parts that it imports.
-IMPORTS_UP = {
-    "python/paceline/__main__.py": ("cli",),
-    "bench/paceline_bench/measure/overlap.py": ("paceline_bench/train",),
-    "python/paceline/world.py": ("torch",),
 }
 
 # Types that several files of src define.

@@ -78,7 +78,7 @@ def overlap(parameters, nbytes, model, batch, ranks, repeats, seed, json):
     """
     try:
         from paceline_bench.measure import overlap as bench
-        from paceline_bench.train import models
+        from paceline_bench.networks import models
     except ImportError as error:
         raise UsageError(f"bench overlap: it needs torch: pip install torch. ({error})") from None
     if model:

@@ -35,7 +35,8 @@ def need(module, words):
 
 def check(spec, ranks):
     """Refuses what can be refused before ranks start; returns what is trained: (side, classes)."""
-    from paceline_bench.train import data, memory, models, ways
+    from paceline_bench.networks import models
+    from paceline_bench.train import data, memory, ways
 
     model = models.known(spec["model"])
     ways.check(spec["way"], spec["over"], spec["collectives"])
@@ -55,7 +56,8 @@ def check(spec, ranks):
 
 def sizes(name, side, classes):
     """The network's numbers beside those of the documents' tables 2, for people and for JSON."""
-    from paceline_bench.train import models, perfect, published
+    from paceline_bench.networks import models
+    from paceline_bench.train import perfect, published
 
     model, (parameters, flops) = models.known(name), models.sizes_of(name, side, classes)
     nbytes = perfect.ELEMENT_BYTES * parameters

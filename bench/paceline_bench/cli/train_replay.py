@@ -32,7 +32,8 @@ def record(models, images, passes, folder):
     """
     from paceline.provenance import provenance
 
-    from paceline_bench.train import models as networks, recording
+    from paceline_bench.networks import models as networks
+    from paceline_bench.train import recording
 
     for name in models:
         networks.known(name)

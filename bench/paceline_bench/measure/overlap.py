@@ -49,7 +49,7 @@ def made(spec, rank):
 
     torch.manual_seed(spec["seed"])
     if spec["model"]:
-        from paceline_bench.train import branched, models
+        from paceline_bench.networks import branched, models
 
         net = models.made(spec["model"])
         torch.manual_seed(spec["seed"] + 1 + rank)

@@ -108,7 +108,7 @@ def table_2():
     parameters = {name: sum(row[1] for row in record_of(name)["keys"]) for name in PUBLISHED}
     outcomes = [near("parameters", parameters, {name: row[0] for name, row in PUBLISHED.items()})]
     if find_spec("torch"):
-        from paceline_bench.train import models
+        from paceline_bench.networks import models
 
         flops = {name: models.sizes_of(name)[1] for name in PUBLISHED}
         outcomes.append(near("flops", flops, {name: row[1] for name, row in PUBLISHED.items()}))

@@ -9,7 +9,7 @@ import torch
 from paceline.errors import UsageError
 from torch.nn import functional
 
-from paceline_bench.train import gpt
+from paceline_bench.networks import gpt
 
 KINDS = ("digits", "synthetic")
 TEST_SHARE = 0.2

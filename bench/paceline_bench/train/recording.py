@@ -6,7 +6,7 @@ import time
 import numpy as np
 import torch
 
-from paceline_bench.train import branched
+from paceline_bench.networks import branched
 
 WARM_UP = 1
 

@@ -16,7 +16,8 @@ import torch
 import torch.distributed as dist
 from paceline.errors import Error, RankLost, TimeoutError, UsageError
 
-from paceline_bench.train import branched, data, models, ways
+from paceline_bench.networks import branched, models
+from paceline_bench.train import data, ways
 
 SAID = "@train "  # begins rank 0's lines of progress
 TIMEOUT_S = 600

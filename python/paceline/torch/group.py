@@ -15,7 +15,7 @@ from paceline.torch import minors, replace
 from paceline.torch.collectives import Collectives
 from paceline.torch.gloo import GlooOnly
 from paceline.torch.p2p import PointToPoint
-from paceline.torch.store import TorchStore, attempt
+from paceline.torchrun import TorchStore, attempt
 
 _started = 0  # default groups: keys of an earlier one stay in a store that torchrun keeps
 _made: dict[str, int] = {}  # other groups, by what tells their ranks from others

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/claimed.hpp"
+#include "engine/shm/positions.hpp"
 
 namespace paceline {
 

@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-class Positions;   // engine/claimed.hpp
+class Positions;   // engine/shm/positions.hpp
 
 class LoadStoreOperation : public Operation {
  public:

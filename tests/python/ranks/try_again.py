@@ -21,7 +21,7 @@ if way != "folder":
 
     import torch.distributed as dist
 
-    from paceline.torch.store import TorchStore
+    from paceline.torchrun import TorchStore
 
     store = dist.FileStore(str(folder / "torch"))
 

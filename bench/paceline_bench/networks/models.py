@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from paceline.errors import UsageError
 
-from paceline_bench.train import branched, digits, gpt, nets
+from paceline_bench.networks import branched, digits, gpt, nets
 
 
 @dataclass(frozen=True)

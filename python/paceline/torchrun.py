@@ -1,4 +1,4 @@
-"""Adapts torch's key-value stores to the interface of Paceline's core."""
+"""Torch's key-value stores, torchrun's among them, behind the interface of Paceline's core."""
 
 import os
 import time

@@ -1,0 +1,1 @@
+"""Networks that the laboratory trains and measures, by name."""
