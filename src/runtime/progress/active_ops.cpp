@@ -14,12 +14,12 @@ constexpr std::uint32_t kCallsApart = 16;   // calls between two looks at other 
 constexpr int kMovesAtLaunch = 64;          // steps of other calls before a call starts
 
 // Idle looks of a load/store call at its peers, under the lock, before it is tracked and waits as
-// calls with messages do. If ranks outnumber processors it yields in between.
+// calls with messages do. If ranks outnumber processors, it yields between the looks.
 constexpr int kLooks = 1000, kLooksOversubscribed = 200, kLooksBeforeYield = 2;
-// The same if config.meanwhile is to be called, which only the longer way of waiting does.
+// Idle looks if config.meanwhile is set, since only the wait of a tracked call calls it.
 constexpr int kLooksBeside = 16;
-// Idle looks of start() for the end of a brief call: some microseconds, as long as it takes to hand
-// the call over to the progress thread, which a chain of calls would do at each of its links.
+// Idle looks of start() for the end of a brief call. They take some microseconds, as a handover to
+// the progress thread does, which a chain of calls would otherwise pay at every link.
 constexpr int kLooksAtStart = 50;
 
 }  // namespace
@@ -33,15 +33,15 @@ void ActiveOps::release(Group& group) {
 void ActiveOps::launch(ActiveOp& active, const void* input, void* output,
                        const Fingerprint& fingerprint) {
   Group& group = *active.group;
-  // Failures on this node show before anything new is sent. A look at other nodes takes as long as
-  // a message, so it comes after the start, and before it every kCallsApart calls: load/store
-  // calls never look there.
+  // Failures on this node are found before the call sends. A look at other nodes takes as long as a
+  // message, so it comes after the start. Load/store calls never look there, so every kCallsApart
+  // calls the look comes before the start.
   if (group.last % kCallsApart == 0 || !state_.transport->is_quiet())
     for (int moves = 0; moves < kMovesAtLaunch && driver_.progress(); ++moves) {
     }
   if (!group.broken.empty()) throw Error(group.fault, failures_.reason(group));
   Operation& operation = *active.operation;
-  // Communicator::State::open_staging() has opened the first channel only.
+  // CommunicatorState::free_op() has opened the first channel only.
   if (ShmChannels* const shm = operation.channel().shm)
     if (ShmChannel* const second = shm->second_if_next(operation.priority())) {
       shm_.open_channel(group, *second, operation.staging_bytes());
@@ -56,13 +56,13 @@ void ActiveOps::launch(ActiveOp& active, const void* input, void* output,
   try {
     operation.start({input, output, active.scratch.data.get(), active.peers.data()}, number,
                     fingerprint);
-  } catch (const std::bad_alloc&) {   // not in the list, so nothing else would stop it
+  } catch (const std::bad_alloc&) {   // the call is not on the list: nothing else would stop it
     operation.stop(*state_.transport, Error(Fault::resource, "no memory"));
     throw;
   }
 }
 
-// Gives back what an ended operation held and tells its waiters. The caller takes it off the list.
+// Returns an ended operation's scratch and wakes its waiters. The caller takes it off the list.
 void ActiveOps::retire(ActiveOp& active) {
   const Operation& operation = *active.operation;
   if (operation.number() == active.group->last)
@@ -75,8 +75,8 @@ void ActiveOps::retire(ActiveOp& active) {
   thread_.tell_ended(active);
 }
 
-// A call with notes (engine/notes.hpp) joins the overlap of its communicator's calls under way, or
-// begins a new one.
+// Adds a call with notes (engine/notes.hpp) to the overlap of its communicator's calls under way,
+// or begins a new overlap.
 void ActiveOps::join_overlap(ActiveOp& active) {
   const auto shares = [&](const auto& other) {
     return other->group == active.group && other->operation->notes();
@@ -119,7 +119,7 @@ bool ActiveOps::start(const std::shared_ptr<ActiveOp>& active, const void* input
   state_.transport->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
     if (key.context == context && key.number == number) failures_.compare(peer, key, theirs);
   });
-  // The new call sends before older calls go on: peers wait for that.
+  // The new call sends before older calls go on, since peers wait for its messages.
   if (!failures_.is_pending()) active->operation->advance(*state_.transport);
   driver_.progress();
   return true;
@@ -149,7 +149,8 @@ void ActiveOps::run_through(const std::shared_ptr<ActiveOp>& active, const void*
   track(active);
 }
 
-// True if it moved. It stops an operation that is not on the list: nothing else would.
+// Returns true if the operation moved. Stops it if memory runs out: it is not on the list, so
+// nothing else would.
 bool ActiveOps::advance_unlisted(Operation& operation) try {
   return operation.advance(*state_.transport);
 } catch (const std::bad_alloc&) {
@@ -157,7 +158,7 @@ bool ActiveOps::advance_unlisted(Operation& operation) try {
   throw;
 }
 
-// True if a brief call ended while this rank looked for it; else it has to be tracked.
+// Polls a brief call for a few microseconds. Returns true if it has ended; else it must be tracked.
 bool ActiveOps::ends_at_once(ActiveOp& active) {
   Operation& operation = *active.operation;
   if (state_.oversubscribed || !operation.is_brief()) return false;
@@ -176,8 +177,8 @@ bool ActiveOps::drive() {
   bool moved = state_.transport->progress();
   for (const std::uint64_t context : std::exchange(released_, {}))
     state_.transport->forget(context);
-  // A peer's report comes behind its messages, which count first: the peer may have ended this call
-  // and failed in the next.
+  // Reports of peers are handled after their messages: the peer may have ended this call and failed
+  // in the next one.
   if (failures_.is_own_pending()) failures_.handle();
   for (std::size_t i = 0; i < state_.active.size();) {
     ActiveOp& active = *state_.active[i];
@@ -185,7 +186,7 @@ bool ActiveOps::drive() {
     failures_.inspect(active);
     if (!active.operation->done()) {
       ++i;
-      if (active.operation->is_paused()) break;   // drive() begins with the most urgent one again
+      if (active.operation->is_paused()) break;   // the next drive() begins with the most urgent
       continue;
     }
     retire(active);

@@ -26,23 +26,23 @@ class ActiveOps {
       : state_(state), scratch_(scratch), thread_(thread), failures_(failures), shm_(shm),
         driver_(driver) {}
 
-  // Starts a call and does what can be done at once. True if it is under way still. Throws the
-  // group's error if it is broken.
+  // Starts a call and advances it as far as it goes at once. Returns true if the call is still
+  // under way. Throws the group's error if it is broken.
   bool start(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
              const Fingerprint& fingerprint);
-  // Starts a load/store call while no other call is under way, and stays with it: only if it waits
-  // for long it is tracked, and under way still.
+  // run_through() starts a load/store call and polls it until it ends; a call that waits long is
+  // tracked instead. can_run_through(): true for a load/store call while no call is under way.
   bool can_run_through(const ActiveOp& active) const;
   void run_through(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
                    const Fingerprint& fingerprint);
-  // Drives the transport and all operations under way; true if anything moved.
+  // Drives the transport and all operations under way. Returns true if anything moved.
   bool drive();
   void retire_stopped();
-  // Frees the staging buffers of a closed group whose last call has ended. With the next drive()
-  // the transport forgets messages for calls that this rank never made.
+  // Releases the staging buffers of a closed group whose last call has ended. The next drive()
+  // makes the transport forget messages for calls that this rank never made.
   void release(Group& group);
 
-  // Operations started from now on record their steps, until the events are taken.
+  // Makes operations started from now on record their steps, until take_events().
   void start_trace();
   std::vector<Event> take_events();
 
@@ -62,7 +62,7 @@ class ActiveOps {
   Driver& driver_;
   bool is_tracing_ = false;
   std::vector<std::uint64_t> released_;   // contexts that the transport has yet to forget
-  std::vector<Event> events_;             // of the trace
+  std::vector<Event> events_;             // events of the trace
 };
 
 }  // namespace paceline

@@ -8,8 +8,8 @@ namespace paceline {
 namespace {
 
 constexpr double kYieldsS = 5e-3;   // less than two time slices of Linux, of some 3 ms each
-constexpr double kSliceS = 1e-3;    // a yield that takes so long has met a program that computes
-constexpr double kContendedS = 0.1;   // for so long it is taken to compute still
+constexpr double kSliceS = 1e-3;    // a longer yield has met a program that computes
+constexpr double kContendedS = 0.1;   // time for which that program is assumed to go on
 
 thread_local double contended_until_s = 0;
 
@@ -45,7 +45,7 @@ Backoff::Next Backoff::next() {
   return looks_ <= spins_ + yields_ && yields_again() ? Next::again : Next::sleep;
 }
 
-// Among more ranks than processors a long yield has only met another rank's work.
+// With more ranks than processors, a long yield has only met another rank's work.
 bool Backoff::yields_again() {
   if (load_ != Load::alone) return yielding_.again();
   const double before_s = now_s();

@@ -1,5 +1,5 @@
-// The clock of calls: their time-outs, traces and notes. Its readings of two ranks of a node can be
-// compared; those of two nodes cannot.
+// Clock of the time-outs, traces and notes of calls. Ranks of a node can compare their readings;
+// ranks of two nodes cannot.
 #pragma once
 
 namespace paceline {

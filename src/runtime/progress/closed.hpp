@@ -1,6 +1,6 @@
-// ClosedContexts: the contexts of the communicators that this rank has closed last. A message for
-// one of them is dropped; one for a context that is not known here is kept, since this rank may
-// have yet to make that communicator.
+// ClosedContexts: contexts of the communicators that this rank has closed last. A message for one
+// of them is dropped; a message for an unknown context is kept, since this rank may have yet to
+// make that communicator.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace paceline {
 
 class ClosedContexts {
  public:
-  static constexpr std::size_t kMost = 4096;   // contexts; then the oldest is forgotten
+  static constexpr std::size_t kMost = 4096;   // contexts kept; then the oldest is dropped
 
   void add(std::uint64_t context) {
     if (!set_.insert(context).second) return;

@@ -14,32 +14,33 @@
 namespace paceline {
 namespace {
 
-// Aborts of communicators that this rank has yet to make. More are dropped: what it then calls
-// there ends by its time-out.
+// Number of aborts kept for communicators that this rank has yet to make. Further ones are dropped;
+// calls on those communicators then end by their time-out.
 constexpr std::size_t kEarlyAborts = 1024;
 
-// How long a rank that raises an error waits for the call sites of its peers. Those that wait as
-// well say it within a millisecond or two, or later with more ranks than processors; those that
-// compute do not say it.
+// Seconds that a rank waits for its peers' call sites before it raises an error. Waiting peers send
+// theirs within a millisecond or two, later with more ranks than processors; peers that compute
+// send none.
 constexpr double kCallSitesS = 0.5;
-constexpr int kPollUs = 1000;               // the longest sleep between two looks meanwhile
-constexpr char kCallSite = '@';             // begins a call site, in the place of a fault's letter
-constexpr std::size_t kLongestSite = 200;   // bytes, of a call site and of a group's labels
-constexpr std::size_t kMostNamed = 8;       // of call sites, and of the ranks at each
+constexpr int kPollUs = 1000;               // longest sleep between two looks meanwhile
+constexpr char kCallSite = '@';             // begins a call site, instead of a fault's letter
+constexpr std::size_t kLongestSite = 200;   // bytes of a call site, and of a group's labels
+constexpr std::size_t kMostNamed = 8;       // call sites that an error names, and ranks at each
 
-// A break travels to the peers (Transport::abort) as a letter for its fault, then the sentence.
+// Packs a break for the peers (Transport::abort): a letter for its fault, then the sentence.
 std::string pack(Fault fault, const std::string& why) {
   return str(static_cast<char>('A' + static_cast<int>(fault)), why);
 }
 
-// Cut at its beginning, since the line is at its end; without control characters.
+// Cuts a long call site at its beginning, since the line number is at its end. Replaces control
+// characters.
 std::string one_line(std::string site) {
   if (site.size() > kLongestSite) site = "..." + site.substr(site.size() - kLongestSite);
   std::ranges::replace_if(site, [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
   return site;
 }
 
-// "rank 2", "ranks 0, 1, 2 and 61 more".
+// Returns "rank 2", or "ranks 0, 1, 2 and 61 more".
 std::string list(const std::vector<std::size_t>& ranks) {
   std::string out = ranks.size() > 1 ? "ranks " : "rank ";
   for (std::size_t i = 0; i < std::min(ranks.size(), kMostNamed); ++i)
@@ -49,14 +50,14 @@ std::string list(const std::vector<std::size_t>& ranks) {
 
 }  // namespace
 
-// An operation that has ended leaves SessionState::active first, by progress(): it holds the
-// session, which would never end.
+// progress() first takes the ended operation off SessionState::active: it holds the session, which
+// would never end.
 void Failures::raise(const ActiveOp& active) {
   {
     const std::lock_guard lock(state_.mutex);
     try {
       driver_.progress();
-    } catch (...) {   // there is an error to tell already
+    } catch (...) {   // the call's own error is thrown below
     }
   }
   exchange_call_sites(*active.group);
@@ -65,7 +66,7 @@ void Failures::raise(const ActiveOp& active) {
   throw Error(error.fault(), error.what() + call_sites_of(*active.group));
 }
 
-// A rank that calls on a communicator which is broken already has a call site, too.
+// A call on a communicator that was broken before has a call site, too.
 void Failures::raise_with_call_sites(Group& group, const Error& error) {
   if (state_.is_inherited()) throw Error(error);
   exchange_call_sites(group);
@@ -74,7 +75,7 @@ void Failures::raise_with_call_sites(Group& group, const Error& error) {
   throw Error(group.fault, reason(group));
 }
 
-// With the lock held. Peers are told, since they wait for a rank that cannot take part.
+// Tells the peers, since they wait for a rank that cannot take part. Requires the lock.
 void Failures::break_out_of_memory(Group& group) {
   break_group(group, Fault::resource,
               str(name_of(group, state_.rank()), " has been refused memory for a call; the "
@@ -106,26 +107,27 @@ std::string Failures::broken(const Group& group) const {
 
 bool Failures::arrives(int peer, const Key& key, const Fingerprint& fingerprint) {
   const auto found = state_.groups.find(key.context);
-  // Not known here: kept if this rank has yet to make it, dropped if it has closed it.
+  // Unknown communicator: keeps the message if this rank has yet to make it, and drops it if this
+  // rank has closed it.
   if (found == state_.groups.end()) return !closed_.has(key.context);
   const Group& group = *found->second;
   if (!group.broken.empty()) return false;
-  // Numbers wrap around in a long training. A later call is compared when it starts here.
+  // A call that has not started here is compared when it starts. Numbers wrap around.
   if (static_cast<std::int32_t>(key.number - group.last) > 0) return !group.closed;
   const std::size_t before = pending_.size();
   compare(peer, key, fingerprint);
   return pending_.size() == before;
 }
 
-// The call that the message belongs to has started here, and may have ended. If it has ended, no
-// message of it can be missing, so an equal fingerprint is no excuse.
+// The message's call has started here. If it has ended as well, it has all its messages, so that
+// even an equal fingerprint is a mismatch.
 void Failures::compare(int peer, const Key& key, const Fingerprint& theirs) {
   const Group& group = *state_.groups.at(key.context);
   const auto& active = state_.active;
   const auto found = std::find_if(active.begin(), active.end(), [&](const auto& one) {
     return one->group->context == key.context && one->operation->number() == key.number;
   });
-  const bool is_under_way = found != active.end();   // and known, however many have begun since
+  const bool is_under_way = found != active.end();   // such a call is known, however old
   if (is_under_way) (*found)->operation->sighted(peer, key);
   const bool known = is_under_way || group.last - key.number < SessionState::kHistory;
   const Fingerprint mine = is_under_way
@@ -137,14 +139,14 @@ void Failures::compare(int peer, const Key& key, const Fingerprint& theirs) {
 }
 
 void Failures::misfits(int peer, const Key& key, std::size_t came, std::size_t expected) {
-  const auto group = state_.groups.find(key.context);   // it has a receive: it is there
+  const auto group = state_.groups.find(key.context);   // it exists, since it has a receive
   if (group == state_.groups.end()) return;
   pending_.push_back({key.context, Fault::mismatch,
                       wrong_size(*group->second, peer, key, came, expected), true});
 }
 
-// Notes what an operation has found: a peer in another call, a copy that the system refuses, a
-// device that cannot go on, or a peer's staging buffer that this rank lacks the memory to reach.
+// Notes the failures that an operation has found: a peer in another call, a copy that the system
+// refuses, a device that cannot go on, or too little memory to attach a peer's staging buffer.
 void Failures::inspect(const ActiveOp& active) {
   const Group& group = *active.group;
   const Operation& operation = *active.operation;
@@ -189,7 +191,7 @@ void Failures::aborted(int peer, std::uint64_t context, const std::string& why) 
       early_aborts_[context] = why;
     return;
   }
-  if (found->second->closed && !state_.is_under_way(*found->second)) return;   // no matter here
+  if (found->second->closed && !state_.is_under_way(*found->second)) return;   // no call to end
   const int fault = std::clamp(why[0] - 'A', 0, static_cast<int>(Fault::internal));
   pending_.push_back({context, static_cast<Fault>(fault), why.substr(1), false});
 }
@@ -209,7 +211,7 @@ void Failures::break_group(Group& group, Fault fault, const std::string& why, bo
   group.fault = fault;
   if (fault != Fault::usage) try {
     keep_record(why);
-  } catch (const std::bad_alloc&) {   // it is but a help
+  } catch (const std::bad_alloc&) {   // the record is optional
   }
   for (const auto& active : state_.active) {
     if (active->group.get() != &group) continue;
@@ -249,16 +251,16 @@ void Failures::break_all_under_way() {
   }
 }
 
-// With the lock held. Also those that are called lost: they may only have been stopped (SIGSTOP).
+// Tells lost ranks as well: they may only have been stopped (SIGSTOP). Requires the lock.
 void Failures::tell_all(const Group& group, const std::string& what) {
   for (int rank : group.ranks)
     if (rank != state_.rank()) state_.transport->abort(rank, group.context, what);
-  thread_.wake();   // where there was no room for it yet: Transport::owes()
+  thread_.wake();   // sends what found no room yet (Transport::owes())
 }
 
-// Without the lock, by the thread that is about to raise the error: only its own stack shows its
-// call site, and only now somebody wants to know. The first thread speaks for its rank: an empty
-// string in call_sites says that one is at it.
+// The thread that is about to raise the error calls this without the lock, since only its own stack
+// shows its call site. The first such thread speaks for its rank: it marks the rank by an empty
+// string in call_sites.
 void Failures::exchange_call_sites(Group& group) {
   if (group.ranks.size() < 2) return;
   const int me = state_.rank();
@@ -268,12 +270,12 @@ void Failures::exchange_call_sites(Group& group) {
     if (!state_.config.call_site && group.labels.empty()) return;
     if (!group.call_sites.try_emplace(me).second) return;
   }
-  // Without the lock, since it may wait for Python's GIL.
+  // config.call_site() may wait for Python's GIL, so it is called without the lock.
   std::string here = state_.config.call_site ? state_.config.call_site() : "";
   {
     const std::lock_guard lock(state_.mutex);
     if (!group.labels.empty()) here += (here.empty() ? "" : ", in ") + group.labels;
-    if (here.empty()) {   // such as the progress thread: another thread may know
+    if (here.empty()) {   // this thread has none, as the progress thread; another one may have
       group.call_sites.erase(me);
       return;
     }
@@ -296,8 +298,8 @@ void Failures::exchange_call_sites(Group& group) {
   amend_record(group);
 }
 
-// With the lock held: a sentence with the call sites of a broken group's ranks, as far as they have
-// said them. Ranks with the same one, as most are, are named together.
+// Returns a sentence with the call sites that a broken group's ranks have sent. Ranks at the same
+// call site, as most are, are named together. Requires the lock.
 std::string Failures::call_sites_of(const Group& group) const {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> places;
   for (std::size_t position = 0; position < group.ranks.size(); ++position) {
@@ -320,15 +322,15 @@ std::string Failures::reason(const Group& group) const {
   return group.broken.empty() ? "" : group.broken + call_sites_of(group);
 }
 
-// With the lock held, before what is under way is stopped. The first break of a session alone: what
-// breaks first says most.
+// Called before the calls under way are stopped, with the lock held. Keeps the record of a
+// session's first break only, since that one explains most.
 void Failures::keep_record(const std::string& reason) {
   if (state_.config.record_dir.empty() || kept_record_) return;
   kept_record_ = record_of(state_, reason);
   write_record(*kept_record_, state_.config.record_dir);
 }
 
-// With the lock held. The rest of the record stays as it was when the communicator broke.
+// The rest of the record stays as it was when the communicator broke. Requires the lock.
 void Failures::amend_record(const Group& group) {
   if (!kept_record_) return;
   for (RecordedCommunicator& one : kept_record_->communicators)

@@ -1,5 +1,6 @@
-// Failures: ends what cannot go on. It breaks communicators, tells their ranks, exchanges with them
-// the line of the program that each is in (WorldConfig::call_site), and writes the flight record.
+// Failures: breaks communicators that cannot go on. It stops their calls, tells their ranks,
+// exchanges call sites with them (the line of the program that each rank is in), and writes the
+// flight record.
 #pragma once
 
 #include <cstdint>
@@ -21,38 +22,39 @@ class Failures {
   Failures(SessionState& state, ProgressThread& thread, Driver& driver)
       : state_(state), thread_(thread), driver_(driver) {}
 
-  // Without the lock. Those that raise may wait 0.5 s for the call sites of the other ranks.
-  [[noreturn]] void raise(const ActiveOp& active);   // the error of an operation that has failed
-  // Throws the error that a call has ended with; where the group is broken for it, with call sites.
+  // These are called without the lock. raise...() may wait 0.5 s for the peers' call sites.
+  [[noreturn]] void raise(const ActiveOp& active);   // throws the error of a failed operation
+  // Throws a call's error. If that error broke the group, call sites are added.
   [[noreturn]] void raise_with_call_sites(Group& group, const Error& error);
-  // After a std::bad_alloc: breaks the group on all ranks, and throws a resource error.
+  // Called after a std::bad_alloc: breaks the group on all ranks, and throws a resource error.
   [[noreturn]] void raise_out_of_memory(Group& group);
-  std::string broken(const Group& group) const;   // why; empty: it is not
-  // Breaks the group on all ranks, for the reason that a program gives. Throws a usage error in a
-  // child of fork().
+  std::string broken(const Group& group) const;   // why the group is broken; empty: it works
+  // Breaks the group on all ranks, for the program's reason. Throws a usage error in a child of
+  // fork().
   void abort(Group& group, const std::string& why);
 
-  // With the lock held. A group breaks once: later reasons are dropped. Its calls are stopped, and
-  // stay in SessionState::active until progress() finds them done.
+  // All functions from here on require the lock.
+
+  // Breaks a group once; later reasons are dropped. Its calls are stopped, and stay in
+  // SessionState::active until progress() finds them done.
   void break_group(Group& group, Fault fault, const std::string& why, bool tell_others);
-  // In a handler: breaks, for the exception that is handled, the groups of all calls under way, on
-  // all their ranks. Whose fault it was is not known.
+  // Called in a handler: breaks the groups of all calls under way, on all their ranks, since the
+  // exception does not tell which call caused it.
   void break_all_under_way();
   std::string reason(const Group& group) const;   // why it is broken, with call sites, or empty
 
-  // With the lock held. What goes wrong inside the transport or an operation is only noted there,
-  // since it must not be called back: handle() breaks the groups afterwards.
+  // These only note a failure, since the transport and operations must not be called back where
+  // they find one. handle() breaks the groups afterwards.
   void inspect(const ActiveOp& active);
   void compare(int peer, const Key& key, const Fingerprint& theirs);
   void handle();
   bool is_pending() const { return !pending_.empty(); }
-  bool is_own_pending() const;   // found by this rank, not reported by a peer
-  bool arrives(int peer, const Key& key, const Fingerprint& fingerprint);   // as a Listener's
+  bool is_own_pending() const;   // true if this rank found a failure itself
+  bool arrives(int peer, const Key& key, const Fingerprint& fingerprint);   // see Listener
   void misfits(int peer, const Key& key, std::size_t came, std::size_t expected);
   void aborted(int peer, std::uint64_t context, const std::string& why);
 
-  // With the lock held: communicators come and go.
-  void opened(const Group& group);   // breaks it where a peer has aborted it before
+  void opened(const Group& group);   // breaks the group if a peer has aborted it already
   void closed(std::uint64_t context) { closed_.add(context); }
   bool has_closed(std::uint64_t context) const { return closed_.has(context); }
 
@@ -68,16 +70,16 @@ class Failures {
   void tell_all(const Group& group, const std::string& what);
   void exchange_call_sites(Group& group);
   std::string call_sites_of(const Group& group) const;
-  void keep_record(const std::string& reason);   // on disk, if that was asked for
-  void amend_record(const Group& group);         // by this rank's call site
+  void keep_record(const std::string& reason);   // writes it to WorldConfig::record_dir, if set
+  void amend_record(const Group& group);         // adds this rank's call site
 
   SessionState& state_;
   ProgressThread& thread_;
   Driver& driver_;
   std::vector<Trouble> pending_;
-  std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups that are not open yet
+  std::unordered_map<std::uint64_t, std::string> early_aborts_;  // of groups not open yet
   ClosedContexts closed_;
-  std::optional<FlightRecord> kept_record_;   // the one on disk; the first break alone writes one
+  std::optional<FlightRecord> kept_record_;   // the record on disk, of the session's first break
 };
 
 }  // namespace paceline

@@ -11,10 +11,10 @@
 namespace paceline {
 namespace {
 
-constexpr int kSleepUs = 1000;   // the longest sleep between two looks while there is work
-constexpr double kAlertS = 0.002;   // since the last work: so long it looks for more by itself,
-constexpr int kLookUpUs = 200;      // every so often
-constexpr int kGiveWay = 1000;   // pauses: some tens of microseconds, which it takes to wake up
+constexpr int kSleepUs = 1000;   // longest sleep between two looks while there is work
+constexpr double kAlertS = 0.002;   // time after the last work in which it looks for more
+constexpr int kLookUpUs = 200;      // time between two such looks
+constexpr int kGiveWay = 1000;   // pauses: some tens of microseconds, as long as a thread wakes up
 
 }  // namespace
 
@@ -32,8 +32,8 @@ void ProgressThread::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Work comes in bursts. For a while after some the thread looks up by itself, so that a call that
-// is started and waited for at once need not wake it; then it sleeps until it is woken.
+// Work comes in bursts. So the thread polls for kAlertS after the last work, and a call that is
+// started and waited for at once need not wake it. Then it sleeps until it is woken.
 void ProgressThread::run() {
   pthread_setname_np(pthread_self(), "paceline");
   std::unique_lock lock(state_.mutex);
@@ -45,8 +45,7 @@ void ProgressThread::run() {
     if (now_s() - worked_s < kAlertS) {
       work_.wait_for(lock, std::chrono::microseconds(kLookUpUs));
     } else {
-      // If it is woken, and a caller has begun to wait meanwhile, it sleeps on, and asleep_ is true
-      // again.
+      // If a caller has begun to wait meanwhile, the thread sleeps on and sets asleep_ again.
       work_.wait(lock, [&] {
         const bool wanted = unattended();
         asleep_ = !wanted;
@@ -56,11 +55,11 @@ void ProgressThread::run() {
     if (!unattended()) continue;
     try {
       attend(lock);
-    } catch (...) {   // must not end the thread; whoever waits for a call gets it from there
+    } catch (...) {   // must not end the thread; the calls report the error
       if (!lock.owns_lock()) lock.lock();
       try {
         driver_.fail_under_way();
-      } catch (...) {   // no memory even for that: what is under way is there to be tried again
+      } catch (...) {   // no memory even for that: the calls stay under way, to be tried again
       }
     }
     worked_s = now_s();
@@ -94,8 +93,8 @@ std::unique_lock<std::mutex> ProgressThread::lock_to_start() {
   return lock;
 }
 
-// Without this, who drives a long call would take the lock again before a thread that waits for the
-// lock is awake, and a more urgent call would begin only after the long one.
+// Without this, a thread that drives a long call would retake the lock before a waiting thread is
+// awake, and a more urgent call would begin only after the long one.
 void ProgressThread::give_way() const {
   for (int looks = 0; looks < kGiveWay && starting_.load(std::memory_order_relaxed) > 0; ++looks)
     pause();
@@ -115,23 +114,23 @@ void ProgressThread::tell_ended(ActiveOp& active) {
     active.is_observed = true;
     callbacks_.emplace_back(std::exchange(active.on_complete, nullptr),
                             !active.operation->error());
-    rouse();   // for where whoever drives now must not call back, since it holds locks of its own
+    rouse();   // the thread that drives may hold locks of its own, and so not run callbacks
   }
   if (sleepers_ > 0) ended_.notify_all();
 }
 
-// A callback may start the next call.
+// Loops, since a callback may start a call that ends at once.
 void ProgressThread::call_back(std::unique_lock<std::mutex>& lock) {
   while (!callbacks_.empty()) {
     auto due = std::exchange(callbacks_, {});
     lock.unlock();
     for (const auto& [callback, ok] : due) callback(ok);
-    due.clear();   // what they held may take the lock as it goes
+    due.clear();   // the callbacks' destructors may take the lock
     lock.lock();
   }
 }
 
-// Whoever drives everything wakes those who sleep here: the thread, or another one that waits.
+// The thread that drives the calls wakes the sleepers: the progress thread, or a waiting caller.
 void ProgressThread::sleep(const Operation& operation, std::uint32_t start, int most_ms) {
   std::unique_lock lock(state_.mutex);
   const std::uint64_t before = ended_calls_;

@@ -1,9 +1,9 @@
-// ProgressThread: a session's own thread, which drives calls beside a program that computes; the
-// threads that sleep until it has ended one; and callbacks.
+// ProgressThread: a session's own thread, which drives calls while the program computes. It also
+// keeps the callbacks that are due, and the threads that sleep until a call ends.
 //
-// A caller that waits drives everything itself. The thread works while something is under way that
-// nobody waits for, and sleeps otherwise. With Progress::caller it is never started: then callers
-// alone drive, and call the callbacks.
+// A caller that waits drives all calls itself. The thread works while calls are under way and no
+// caller waits, and sleeps otherwise. With Progress::caller it is never started: then callers alone
+// drive calls and run callbacks.
 #pragma once
 
 #include <atomic>
@@ -23,26 +23,27 @@ class ProgressThread {
  public:
   ProgressThread(SessionState& state, Driver& driver) : state_(state), driver_(driver) {}
 
-  // Without the lock.
+  // These are called without the lock.
   void start();
-  void stop();   // returns when it has ended; nothing if it was not started
+  void stop();   // returns when the thread has ended; does nothing if it was not started
   bool is_running() const { return thread_.joinable(); }
   bool is_current() const { return std::this_thread::get_id() == thread_.get_id(); }
-  std::unique_lock<std::mutex> lock_to_start();   // to start a call with: others give way
-  void give_way() const;   // after unlocking: lets those who wait in lock_to_start() go first
+  std::unique_lock<std::mutex> lock_to_start();   // takes the lock to start a call
+  void give_way() const;   // lets threads in lock_to_start() go first; called after unlocking
   // Returns when this call or another one has ended, or after most_ms. The thread must be running.
   void sleep(const Operation& operation, std::uint32_t start, int most_ms);
 
-  // With the lock held.
-  void wake();    // if there is work and nobody waits, so that the thread has to do it
-  void rouse();   // in any case; nothing happens if it is awake, or was not started
-  void tell_ended(ActiveOp& active);   // wakes who sleeps in sleep(); its callback becomes due
-  // Calls the callbacks that are due, without the lock. Whoever has driven does so afterwards,
-  // unless it holds locks of its own; the thread does it for those. A callback must not throw.
+  // These require the lock.
+  void wake();    // wakes the thread if there is work and no caller waits
+  void rouse();   // wakes the thread in any case; does nothing if it is awake, or was not started
+  void tell_ended(ActiveOp& active);   // wakes threads in sleep(); makes the call's callback due
+  // Runs the callbacks that are due, and releases the lock for them. A thread that has driven calls
+  // does this afterwards, unless it holds locks of its own; then the progress thread does. A
+  // callback must not throw.
   void call_back(std::unique_lock<std::mutex>& lock);
 
-  // While it lives its thread waits in a call and drives everything, and the progress thread does
-  // not. The last one to go wakes the progress thread for what is left. Without the lock.
+  // Marks that its thread waits in a call: that thread drives all calls, instead of the progress
+  // thread. The last one wakes the progress thread for the remaining work. Used without the lock.
   class Waiting {
    public:
     explicit Waiting(ProgressThread& thread) : thread_(thread) { ++thread_.waiting_; }
@@ -59,7 +60,7 @@ class ProgressThread {
 
  private:
   void run();
-  void attend(std::unique_lock<std::mutex>& lock);   // drives while there is work and nobody waits
+  void attend(std::unique_lock<std::mutex>& lock);   // drives while there is work and none waits
 
   SessionState& state_;
   Driver& driver_;
@@ -67,9 +68,9 @@ class ProgressThread {
   int sleepers_ = 0;                // threads in sleep()
   std::uint64_t ended_calls_ = 0;   // so far
   std::vector<std::pair<std::function<void(bool)>, bool>> callbacks_;   // due, with their argument
-  std::atomic<int> starting_{0};    // threads that wait for the lock, to start a call
-  std::atomic<int> waiting_{0};     // Waitings that live
-  std::atomic<bool> asleep_{true};  // it waits for work_ without a limit, and has to be woken
+  std::atomic<int> starting_{0};    // threads that wait for the lock to start a call
+  std::atomic<int> waiting_{0};     // number of Waiting objects
+  std::atomic<bool> asleep_{true};  // the thread waits for work_ without a limit
   bool stop_ = false;
   std::thread thread_;
 };

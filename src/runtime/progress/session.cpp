@@ -13,9 +13,9 @@
 namespace paceline {
 namespace {
 
-constexpr int kShortSleepUs = 50;   // the longest sleep if config.meanwhile is to be called
+constexpr int kShortSleepUs = 50;   // longest sleep if config.meanwhile must be called
 constexpr int kLooksApart = 16;     // idle looks between two calls of config.meanwhile
-constexpr int kMovesApart = 64;     // looks at which something moved between two at the clock
+constexpr int kMovesApart = 64;     // looks that moved something, between two looks at the clock
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::shared_ptr<Session> Session::make(std::unique_ptr<Transport> transport,
           }};
 }
 
-// The last call may end in the progress thread, which cannot wait for its own end.
+// The last pointer may go in the progress thread, which cannot wait for its own end.
 void Session::end() {
   if (!thread_.is_current()) delete this;
   else std::thread([this] { delete this; }).detach();
@@ -44,7 +44,7 @@ Session::~Session() {
   try {
     std::unique_lock lock(state_.mutex);
     shm_.wait_for_attachers(lock, false);
-  } catch (...) {   // nobody is there to be told: what peers have yet to look for goes all the same
+  } catch (...) {   // a destructor cannot report it; the buffers are freed all the same
   }
   thread_.stop();
   for (const auto& active : state_.active)
@@ -60,13 +60,13 @@ void Session::leave(Leaving reason) {
   std::exception_ptr stopped;
   try {
     shm_.wait_for_attachers(lock, true);
-  } catch (...) {   // WorldConfig::idle has ended the wait: Ctrl-C
+  } catch (...) {   // WorldConfig::idle has ended the wait, such as for Ctrl-C
     stopped = std::current_exception();
     if (!lock.owns_lock()) lock.lock();
   }
   for (const auto& [context, group] : state_.groups)
     failures_.break_group(*group, Fault::usage, why, false);
-  progress();   // what has been stopped leaves the list: it holds this session
+  progress();   // takes stopped calls off the list: they hold this session
   state_.transport->leave(reason);
   thread_.call_back(lock);
   if (stopped) std::rethrow_exception(stopped);
@@ -90,7 +90,7 @@ void Session::open(const std::shared_ptr<Group>& group) {
          "ranks may still look for; every group needs a new one.");
   group->history.resize(SessionState::kHistory);
   group->last = state_.config.first_number - 1;
-  shm_.add(*group);   // first: it throws where there is no memory
+  shm_.add(*group);   // first, since it throws if there is no memory
   state_.groups[group->context] = group;
   failures_.opened(*group);
 }
@@ -105,7 +105,7 @@ void Session::close(Group& group) {
   if (state_.is_inherited()) return;
   const std::lock_guard lock(state_.mutex);
   group.closed = true;
-  ops_.retire_stopped();   // its calls have been stopped, if it is broken
+  ops_.retire_stopped();   // a broken group's calls have been stopped
   ops_.release(group);
   forget_closed();
 }
@@ -180,7 +180,7 @@ void Session::start(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Ac
   thread_.call_back(lock);
 }
 
-// The call is counted before it begins: a callback may make another one.
+// The call is counted before it begins, since a callback may make another one.
 bool Session::run_again(CallCache& recent, const Asked& asked) {
   state_.check_owner();
   std::unique_lock lock(state_.mutex);
@@ -312,7 +312,7 @@ bool Session::wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int mo
       if (is_patient && ++looks % kLooksApart != 0) continue;
       const auto& meanwhile = state_.config.meanwhile;
       const int most_us = meanwhile ? kShortSleepUs : state_.sleep_us();
-      if (meanwhile && meanwhile()) patience.reset();   // it moved something: more comes at once
+      if (meanwhile && meanwhile()) patience.reset();   // it made progress, and may make more
       else if (is_patient) continue;
       else state_.transport->rest(most_us, [this] { return state_.can_progress(); });
     }
@@ -340,7 +340,7 @@ void Session::on_complete(ActiveOp& active, std::uint32_t start,
   {
     const std::lock_guard lock(state_.mutex);
     if (!active.operation->has_ended(start)) {
-      std::swap(active.on_complete, callback);   // one before it goes without the lock
+      std::swap(active.on_complete, callback);   // the previous one is destroyed without the lock
       return;
     }
   }
@@ -350,7 +350,7 @@ void Session::on_complete(ActiveOp& active, std::uint32_t start,
 
 bool Session::sleep(ActiveOp& active, std::uint32_t start, int most_ms) {
   state_.check_owner();
-  if (!thread_.is_running()) return wait(active, start, 0, most_ms);   // nobody else would go on
+  if (!thread_.is_running()) return wait(active, start, 0, most_ms);   // no other thread drives it
   thread_.sleep(*active.operation, start, most_ms);
   if (!active.operation->has_ended(start)) return false;
   if (active.operation->has_failed(start)) failures_.raise(active);
@@ -358,7 +358,7 @@ bool Session::sleep(ActiveOp& active, std::uint32_t start, int most_ms) {
   return true;
 }
 
-// Waits for one after the other, each by its own time-out. What completes leaves the list.
+// Waits for one call after the other, each with its own time-out. Completed calls leave the list.
 void Session::complete() {
   for (;;) {
     std::shared_ptr<ActiveOp> active;

@@ -1,12 +1,11 @@
-// Session: one world, as one of its ranks has it. It starts calls and drives everything that is
-// under way.
+// Session: one rank's end of one world. It starts calls and drives all calls under way.
 //
-// Its parts look after the rest: ProgressThread (what goes on beside a program that computes),
-// Failures (what cannot go on), ShmGroups (what peers find in shared memory), Watchdog (who is
-// waited for too long). They share a SessionState.
+// It consists of ActiveOps (starts, advances and retires operations), ProgressThread (drives calls
+// while the program computes), Failures (breaks communicators), ShmGroups (opens and frees staging
+// buffers) and Watchdog (detects peers that are lost or late), which share a SessionState.
 //
-// Public functions are called without the lock, by any thread, except for those of the Listener.
-// Those that begin with check_owner() throw a usage error in a child of fork().
+// Any thread may call the public functions, without the lock; the Listener's require it. Functions
+// that begin with check_owner() throw a usage error in a child of fork().
 #pragma once
 
 #include <cstdint>
@@ -36,7 +35,7 @@ namespace paceline {
 
 class Session : public Listener, private Driver, public std::enable_shared_from_this<Session> {
  public:
-  // How a session is made: what the pointer destroys may be destroyed in any thread, also its own.
+  // Makes a session. The last pointer may be dropped in any thread, including the session's own.
   static std::shared_ptr<Session> make(std::unique_ptr<Transport> transport,
                                        const WorldConfig& config);
   Session(std::unique_ptr<Transport> transport, const WorldConfig& config);
@@ -50,61 +49,63 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   ShmGroups& shm() { return shm_; }
   SharedBook& shared() { return shared_; }
   Profile& profile() { return profile_; }
-  // The machine that choices between nodes reckon with, in communicators that are made from now on.
+  // Sets the machine that later communicators use for choices between nodes.
   void assume(Assumed assumed);
   const Assumed& assumed() const { return assumed_; }
 
-  // A communicator begins. Throws a usage error if its context is in use, or was of late.
+  // Adds a communicator. Throws a usage error if its context is in use, or was recently.
   void open(const std::shared_ptr<Group>& group);
-  // No new calls. Its requests may still be under way, or held: their errors need the group.
+  // Ends new calls on the communicator. The group stays while a request needs it for errors.
   void close(Group& group);
-  // Before the first call: that one gets number 0, and the next is the first for flight records.
+  // Gives the first call number 0, so that flight records count from the next one.
   void leave_uncounted(Group& group);
-  // Drives what is under way; whether a peer has made a call that this rank has yet to make. Throws
-  // if the group is broken.
+  // Drives all calls under way. Returns true if a peer has made a call that this rank has yet to
+  // make. Throws if the group is broken.
   bool is_called(const Group& group);
-  // So far, of the communicator: `rounds` in the upper half, `last` in the lower.
+  // Calls of the communicator so far: `rounds` in the upper half, `last` in the lower.
   std::uint64_t calls_of(const Group& group) const;
   int timeout_of(const Group& group) const;   // milliseconds
   void set_timeout(Group& group, int timeout_ms);
 
-  // Numbers the operation, starts it and does what can be done at once. Throws the group's error if
-  // it is broken. May call callbacks that are due, as test() and wait() may.
+  // Numbers and starts the operation, and advances it as far as it goes at once. Throws the group's
+  // error if it is broken. May call callbacks that are due, as test() and wait() may.
   void start(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
              const Fingerprint& fingerprint);
-  // The same, and waits for it, without the progress thread.
+  // Starts the operation and waits for it, without the progress thread.
   void run(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
            const Fingerprint& fingerprint);
-  // Runs a call that was made before; false if there was none, or all of its operations are busy.
+  // Runs a call from the cache. Returns false if the cache has none that is free.
   bool run_again(CallCache& recent, const Asked& asked);
-  // Starts a call that was made before; null if there was none. `record`: of its profile, or null.
+  // Starts a call from the cache; null if the cache has none that is free. `record`: the call's
+  // profile record, or null.
   std::shared_ptr<ActiveOp> start_again(CallCache& recent, const Asked& asked,
                                         CallRecord* record);
   void remember(CallCache& recent, const Asked& asked, const std::shared_ptr<Prepared>& prepared,
                 const std::shared_ptr<ActiveOp>& active, const Fingerprint& fingerprint);
-  // As those of Request (runtime/request.hpp). `start`: the number of the call that is meant; a
-  // plan may have made its next one meanwhile. They throw the error of the call if it has failed.
+  // These implement Request (runtime/request.hpp). `start`: number of the call to wait for, since a
+  // plan may have started its next call. They throw the call's error if it has failed.
   bool test(ActiveOp& active, std::uint32_t start);
-  // Whether it is complete; false once most_ms are over (0: no limit). After timeout_ms (0: the
-  // call's) the watchdog breaks the group. Drives everything meanwhile, and calls WorldConfig::idle
-  // and meanwhile; what idle throws ends the wait and not the call.
+  // Returns true when the call is complete, false after most_ms (0: no limit). The watchdog breaks
+  // the group after timeout_ms (0: the call's). Drives all calls, and calls WorldConfig::idle and
+  // meanwhile; an exception of idle ends the wait, not the call.
   bool wait(ActiveOp& active, std::uint32_t start, int timeout_ms, int most_ms);
   void on_complete(ActiveOp& active, std::uint32_t start, std::function<void(bool)> callback);
-  // wait() for a program that computes beside: sleeps, until this or another call has ended.
+  // Sleeps until this or another call has ended, while the progress thread drives them. Waits as
+  // wait() does if there is no such thread.
   bool sleep(ActiveOp& active, std::uint32_t start, int most_ms);
-  // Returns when all calls that this rank has started have ended; throws the first error.
+  // Waits for all calls that this rank has started; throws the first error.
   void complete();
   // Stops all calls, waits for peers that still need this rank's shared memory
   // (ShmGroups::wait_for_attachers()), breaks all communicators on this rank and tells the peers
-  // that nothing comes any more. Throws what has ended that wait, after the rest.
+  // that this rank leaves. If an exception ends the wait, it is thrown at the end.
   void leave(Leaving reason);
 
   void start_trace();
   Trace take_trace();
   FlightRecord record(const std::string& reason) const;
 
-  // As a Listener, with the lock held: the transport calls them inside progress(), recv() and
-  // check_peers().
+  // The transport calls the functions of the Listener inside progress(), recv() and check_peers(),
+  // with the lock held.
   bool arrives(int peer, const Key& key, const Fingerprint& fingerprint) override {
     return failures_.arrives(peer, key, fingerprint);
   }
@@ -122,21 +123,21 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
  private:
   struct Limited;
 
-  void end();           // deletes it, in whichever thread
+  void end();   // deletes this session, from any thread
 
-  // As a Driver (session_state.hpp), with the lock held.
+  // The functions of the Driver (session_state.hpp) require the lock.
   bool progress() override;
   void watch(double now) override { watchdog_.watch(now); }
   void fail_under_way() override;
 
-  // With the lock held; leaves without it.
+  // Requires the lock; releases it while callbacks run.
   void start(std::unique_lock<std::mutex>& lock, const std::shared_ptr<ActiveOp>& active,
              const void* input, void* output, const Fingerprint& fingerprint);
-  void forget_closed();   // closed groups that no communicator and no request holds
+  void forget_closed();   // drops closed groups that no communicator and no request holds
 
-  void wait_on(ActiveOp& active);   // without the lock
+  void wait_on(ActiveOp& active);   // called without the lock
 
-  // In an order that matters: what is declared first is destroyed last, and used by what follows.
+  // Each member uses those before it, and is destroyed before them.
   ScratchPool scratch_;
   SessionState state_;
   ProgressThread thread_{state_, *this};

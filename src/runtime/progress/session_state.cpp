@@ -10,8 +10,8 @@
 namespace paceline {
 namespace {
 
-constexpr int kSleepUs = 1000;       // arriving messages end the sleep of a rank that waits
-constexpr int kPollingSleepUs = 50;  // while something waits for a device, say, which does not
+constexpr int kSleepUs = 1000;       // an arriving message ends the sleep earlier
+constexpr int kPollingSleepUs = 50;  // for events that do not end it, such as those of a device
 
 }  // namespace
 

@@ -13,12 +13,13 @@
 namespace paceline {
 namespace {
 
-constexpr int kPollUs = 200;   // the longest sleep between two looks of a rank that leaves
+constexpr int kPollUs = 200;   // longest sleep between two looks of a leaving rank
 
-// For how long peers have been seen to wait in the call that they are in.
+// Measures how long peers have waited in their current call.
 class Waits {
  public:
-  // Of one that is asked for again and again; 0: it is in no call, or has only just come.
+  // Returns the seconds since this first saw the peer in its call; 0: in no call, or just seen. The
+  // caller asks repeatedly.
   double seen_s(int rank, const PeerStatus& doing, double at_s) {
     if (!doing.inside) {
       since_.erase(rank);
@@ -67,8 +68,8 @@ bool ShmGroups::is_taken(std::uint64_t context) const {
   return broken_contexts_.has(context) || std::ranges::any_of(closing_, has_it);
 }
 
-// Who looks for the staging buffer of a broken group finds none, and hears why the group is broken.
-// Its context stays taken until ClosedContexts::kMost others have been broken.
+// A peer that looks for the staging buffer of a broken group finds none, and is told why the group
+// is broken. Its context stays taken until ClosedContexts::kMost others have been broken.
 void ShmGroups::release(Group& group) {
   if (group.shm && group.broken.empty()) {
     closing_.emplace_back(group.context, std::move(group.shm));
@@ -85,8 +86,8 @@ void ShmGroups::open_staging(Group& group, std::size_t slot_bytes) {
   open_channel(group, group.shm->first(), slot_bytes);
 }
 
-// Peers that have a staging buffer wait for this one: they are told why there is none, instead of
-// waiting for their time-out.
+// Peers with a staging buffer wait for this one. If there is none, they are told why, and need not
+// wait for their time-out.
 void ShmGroups::open_channel(Group& group, ShmChannel& channel, std::size_t slot_bytes) try {
   channel.open(slot_bytes);
 } catch (const Error& error) {
@@ -97,8 +98,8 @@ void ShmGroups::open_channel(Group& group, ShmChannel& channel, std::size_t slot
   throw Error(group.fault, group.broken);
 }
 
-// Without the lock, while ranks start: throws if a rank of the group is gone, since it will not
-// come. One that has left may have done so because another has died: that one is named first.
+// Throws if a rank of the group is gone. A rank that has left may have done so because another has
+// died, so dead ranks are named first. Called without the lock, at start-up.
 void ShmGroups::look_for_lost(const Group& group, double& looked_s) {
   if (now_s() - looked_s < SessionState::kWatchS) return;
   looked_s = now_s();
@@ -114,7 +115,7 @@ void ShmGroups::look_for_lost(const Group& group, double& looked_s) {
         fail(Fault::lost, "start-up: ", name_of(group, rank), " is lost: ", why, ".");
 }
 
-// Where it fails no peer needs this rank's buffer any more: leave() is not to wait for any.
+// If this fails, no peer needs this rank's buffer any more, so leave() must not wait for any.
 void ShmGroups::attach_together(Group& group, int timeout_ms) try {
   open_staging(group);
   const double begun_s = now_s();
@@ -125,7 +126,7 @@ void ShmGroups::attach_together(Group& group, int timeout_ms) try {
            " shared memory within ", timeout_ms * 1e-3,
            " s. Is it still there? PACELINE_START_TIMEOUT_MS is the limit.");
     look_for_lost(group, looked_s);
-    std::this_thread::sleep_for(std::chrono::microseconds(20));   // ranks start together
+    std::this_thread::sleep_for(std::chrono::microseconds(20));   // short: ranks start together
   };
   const auto rank_at = [&](int position) {
     return group.ranks[static_cast<std::size_t>(position)];
@@ -151,8 +152,8 @@ void ShmGroups::attach_together(Group& group, int timeout_ms) try {
   throw;
 }
 
-// A staging buffer is freed when its communicator is closed, every peer has found it, and this rank
-// has found theirs. Peers may be waiting for each other's looks: each looks first.
+// Frees a staging buffer when its communicator is closed, every peer has found it, and this rank
+// has found theirs. Looks first, since peers may wait for each other's looks.
 void ShmGroups::free_unneeded() {
   std::erase_if(closing_, [&](const auto& one) {
     ShmChannels& shm = *one.second;
@@ -164,7 +165,7 @@ void ShmGroups::free_unneeded() {
   if (StagingBuffers* const buffers = state_.transport->stages()) buffers->clear();
 }
 
-// A peer cannot free, or leave, before this rank has found what it shows.
+// A peer cannot free its buffers, or leave, before this rank has found them.
 void ShmGroups::look_around() {
   for (const auto& one : closing_) one.second->look_around();
   for (const auto& entry : state_.groups)
@@ -172,8 +173,8 @@ void ShmGroups::look_around() {
   if (StagingBuffers* const buffers = state_.transport->stages()) buffers->clear();
 }
 
-// With the lock held: the ranks of the world that may still need what this rank shows, and are not
-// lost.
+// Returns the ranks of the world that may still need this rank's buffers and are not lost. Requires
+// the lock.
 std::vector<int> ShmGroups::pending_attachers() {
   std::vector<int> ranks;
   const auto add = [&](ShmChannels* shm) {
@@ -187,12 +188,11 @@ std::vector<int> ShmGroups::pending_attachers() {
   return ranks;
 }
 
-// What a rank shows must not go with it while a peer has yet to look for it. A peer that computes
-// looks in its next call, of whatever communicator, and is waited for as long as a call would be.
-// One that waits in a call looks around as it comes there, unless it has yet to make the
-// communicator; then it may wait for this very rank, which gives up when the peer has been in that
-// one call for attachers_ms. So long, too, this rank waits for room for what the transport still
-// owes a peer.
+// A rank's buffers must stay while a peer has yet to look for them. A peer that computes looks in
+// its next call of any communicator; this rank waits for it as long as for a call. A peer that
+// waits in a call has looked, unless it has yet to make the communicator. Then it may wait for this
+// rank, which gives up when the peer has been in that call for attachers_ms. For the same time this
+// rank waits for room for messages that the transport owes.
 void ShmGroups::wait_for_attachers(std::unique_lock<std::mutex>& lock, bool may_stop) {
   if (std::exchange(has_waited_, true)) return;
   const WorldConfig& config = state_.config;

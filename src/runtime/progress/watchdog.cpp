@@ -15,13 +15,13 @@
 namespace paceline {
 namespace {
 
-// Places of behind(): in a call of another communicator, and in none so far.
+// Places in behind() of ranks in a call of another communicator, and of ranks without a call yet.
 constexpr std::int64_t kElsewhere = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::min();
-constexpr std::size_t kMostNamed = 8;   // of ranks that may hold others up
-constexpr int kMostPutOff = 25;   // looks in a row at which something moved
+constexpr std::size_t kMostNamed = 8;   // ranks that behind() names
+constexpr int kMostPutOff = 25;   // consecutive looks at which something moved, before one counts
 
-// "rank 3 is inside allreduce #7".
+// Returns text such as "rank 3 is inside allreduce #7".
 std::string name_with(const Group& group, int peer, const PeerStatus& doing) {
   std::string where = doing.silent ? "does not answer, and has not been heard of yet"
                                    : "has not called anything yet";
@@ -37,9 +37,9 @@ std::string name_with(const Group& group, int peer, const PeerStatus& doing) {
 
 }  // namespace
 
-// Breaking a group does not change the list of operations; it only ends some of them. While
-// anything moves nobody is called lost, and for so many looks nobody late: what has come in time
-// may be unread still, and the next look is soon.
+// While anything moves, messages that came in time may be unread, and the next look is soon. So
+// then no peer is called lost, and a peer is called late at every kMostPutOff-th look only. A break
+// stops operations but does not change the list.
 void Watchdog::watch(double now) try {
   const int warn_ms = state_.config.warn_ms;
   follow_awaited();
@@ -66,14 +66,14 @@ void Watchdog::watch(double now) try {
   driver_.fail_under_way();
 }
 
-// With the lock held. Who is waited for may itself wait for another, in memory or for a message.
-// This follows each such chain and asks everybody in it what it is about. awaited_ becomes the head
-// of the chain that tells most: one that ends at a rank which does not answer, else one that ends
-// at a rank which waits for nobody; -1 where all of them go round.
+// A peer that this rank waits for may itself wait for another, in memory or for a message. This
+// follows each such chain and asks all ranks in it for their status. awaited_ becomes the head of
+// the chain that explains most: one that ends at a rank which does not answer, else at a rank which
+// waits for none; -1 if all chains are cycles. Requires the lock.
 void Watchdog::follow_awaited() {
   std::vector<bool> met(static_cast<std::size_t>(state_.transport->ranks()), false);
   met[static_cast<std::size_t>(state_.rank())] = true;
-  const auto is_new = [&](int rank) {   // it may come out of shared memory
+  const auto is_new = [&](int rank) {   // checks the range: shared memory may hold any value
     return rank >= 0 && rank < state_.transport->ranks() && !met[static_cast<std::size_t>(rank)];
   };
   enum { goes_round, ends, is_silent } worst = goes_round;
@@ -93,8 +93,8 @@ void Watchdog::follow_awaited() {
     }
 }
 
-// The peer to name where this rank waits for several: awaited_ while it is still waited for, else
-// the first.
+// Returns the peer that this rank names as awaited: awaited_ if a call still waits for it, else the
+// first peer that one waits for.
 int Watchdog::awaits() const {
   int first = -1;
   for (const auto& active : state_.active)
@@ -105,7 +105,8 @@ int Watchdog::awaits() const {
   return first;
 }
 
-// The first to end of those who wait for this start; else the call's, or the group's.
+// Returns the limit that ends first among those of waits for this start; else the call's, the
+// group's or the world's.
 Limit Watchdog::limit_of(const ActiveOp& active) const {
   const std::uint32_t start = active.operation->number();
   const Limit* first = nullptr;
@@ -135,8 +136,8 @@ void Watchdog::watch_between_waits() {
   watch_if_due();
 }
 
-// With the lock held. Two ranks that disagree about the root may wait for each other without a
-// message between them: so the fingerprint that a peer publishes (PeerStatus) is compared as well.
+// Compares the fingerprints that peers publish (PeerStatus): two ranks that disagree about the root
+// may wait for each other without a message between them. Requires the lock.
 void Watchdog::look_for_mismatches() {
   for (const auto& active : state_.active)
     for (int peer : active->operation->waits_for()) {
@@ -149,8 +150,8 @@ void Watchdog::look_for_mismatches() {
   failures_.handle();
 }
 
-// With the lock held. A peer that is gone breaks what waits for it, once all that it sent has been
-// read.
+// Breaks groups whose calls wait for a peer that is gone. Called when all that the peer sent has
+// been read. Requires the lock.
 void Watchdog::look_for_lost() {
   for (const auto& active : state_.active)
     for (int peer : active->operation->waits_for()) {
@@ -174,14 +175,14 @@ std::string Watchdog::missing(const ActiveOp& active) const {
   return out + behind(active);
 }
 
-// Who is waited for may itself wait for another. So this names, in the order of their places, the
-// ranks that say they are no further than each of those that are waited for, those that are in
-// another communicator, and those that do not answer. With several calls under way a rank that is
-// waited for may say that it has left a later one; then every rank before that place is suspect.
+// A peer that this rank waits for may itself wait for another. So this names, ordered by place, the
+// ranks that are no further than every awaited peer, those in another communicator, and those that
+// do not answer. With several calls under way an awaited peer may have left a later call; then all
+// ranks up to that place are named.
 std::string Watchdog::behind(const ActiveOp& active) const {
   const Group& group = *active.group;
-  // Calls since this one, times 2, less 1 inside a call: -1 is this one. By difference, since
-  // numbers wrap around.
+  // Place: calls since this one, times 2, less 1 inside a call; -1 is this call. It is computed as
+  // a difference, since numbers wrap around.
   const auto place = [&](const PeerStatus& d) {
     if (d.number == 0) return kNothing;
     if (d.context != group.context) return kElsewhere;
