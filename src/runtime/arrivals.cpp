@@ -14,9 +14,9 @@
 namespace paceline {
 namespace {
 
-// A rank's word, from the highest bit: known (of the notes), whether the call is awaited, 15 bits
-// of how long the rank waited in the call before, 15 of what that took from then on, until calls
-// under way together with it had ended as well: what a form wins at their cost is nothing won.
+// A rank's word, from the highest bit: known (set by the notes); the call is awaited; 15 bits for
+// the rank's wait in the previous call; 15 bits for the rest of that call. The rest ends with the
+// calls that overlapped it, since time won at their cost is not won.
 constexpr std::uint32_t kAwaited = 1u << 30, kNone = 0x7fff;
 constexpr int kWaitedShift = 15;
 
@@ -48,10 +48,10 @@ std::string listed(const std::vector<int>& ranks) {
 
 std::string in_ms(std::int64_t ns) { return str(double(ns / 1000) / 1000); }
 
-// A call that was started without waiting, until the next one like it.
+// A non-blocking call, kept until the next one like it.
 struct StartedCall {
   std::shared_ptr<ActiveOp> active;
-  bool is_awaited = false;   // as this rank has said
+  bool is_awaited = false;   // this rank has promised to wait for it
 };
 
 }  // namespace
@@ -59,11 +59,11 @@ struct StartedCall {
 struct ArrivalSite {
   std::uint64_t key;
   Predictor predictor;
-  std::vector<int> taken;      // for late, in the call before
-  Wait own = {};               // of the call before
-  bool is_measured = false;    // and all of its ranks waited for it, as far as this one knows
-  StartedCall started = {};        // the call before, if that was
-  int in_row = 0;              // so many of those had been waited for when the next one began
+  std::vector<int> taken;      // ranks that the previous call took for late
+  Wait own = {};               // this rank's times in the previous call
+  bool is_measured = false;    // `own` is measured, and yet to be sent
+  StartedCall started = {};        // the previous call, if it was non-blocking
+  int in_row = 0;              // consecutive non-blocking calls awaited before the next; <= kHabit
 };
 
 Expected expected_by(std::string_view option) {
@@ -102,7 +102,7 @@ ArrivalBook::ArrivalBook(const Expected& expected, const std::vector<int>& ranks
       late_.push_back(static_cast<int>(at - ranks.begin()));
 }
 
-// An operation that is yet to be learned from knows its site, which is not to keep it for ever.
+// Breaks the cycle between a site and its started operation.
 ArrivalBook::~ArrivalBook() {
   for (const auto& site : newest_first_) site->started = {};
 }
@@ -112,8 +112,8 @@ bool ArrivalBook::is_long(const Call& call) const {
   return call.count * size_of(call.type) >= kBytesPerWord * words;
 }
 
-// Only from what all ranks' values go into does a rank hear of all others. What devices send has no
-// notes.
+// Only a result to which all ranks contribute brings their notes to each rank: an allreduce. The
+// messages of devices have no notes.
 bool ArrivalBook::wants(const Call& call) const {
   if (call.collective != Collective::allreduce || call.uneven) return false;
   return is_on() && !call.device.end && is_long(call);
@@ -136,8 +136,8 @@ std::shared_ptr<ArrivalSite> ArrivalBook::find(std::uint64_t key) const {
   return it == newest_first_.end() ? nullptr : *it;
 }
 
-// Those that come later than all others by half of what this message takes. A late root of a
-// broadcast is waited for by all, whatever is known.
+// Returns the late ranks if they come later than the others by at least half the time that this
+// message takes. A late root of a broadcast is left out, since all ranks must wait for it.
 std::vector<int> ArrivalBook::late_for(const Call& rooted) const {
   const double message_s = beta_s_per_byte_ * double(rooted.count * size_of(rooted.type));
   if (learns_ && 2 * named_gap_ns_ < in_ns(message_s)) return {};
@@ -204,8 +204,8 @@ void ArrivalBook::settle(const std::shared_ptr<ActiveOp>& active) {
   if (site && site->started.active == active) settle(*site);
 }
 
-// Whether the program has waited for a call is its own affair, not one of speed: if it always has,
-// nothing will have to be waited for here.
+// is_observed tells whether the program itself has waited for the call. If it always has,
+// learn_from() finds the call complete.
 void ArrivalBook::settle(ArrivalSite& site) {
   if (!site.started.active) return;
   const bool is_observed = site.started.active->is_observed;
@@ -219,7 +219,7 @@ void ArrivalBook::learn_from(std::shared_ptr<ActiveOp>& awaited) {
   if (!active->operation->done()) {
     try {
       active->session->wait(*active, active->operation->number(), 0, 0);
-    } catch (...) {   // whoever waits can be interrupted again
+    } catch (...) {   // an interrupted wait is repeated before the next call
       awaited = active;
       throw;
     }
@@ -227,8 +227,8 @@ void ArrivalBook::learn_from(std::shared_ptr<ActiveOp>& awaited) {
   if (!active->operation->error()) learn(*active);
 }
 
-// What is learned here is used from the next call on, and all ranks have learned it by then: each
-// has said that it waits for this call first.
+// The next call uses what is learned here. All ranks have learned it by then, since each has
+// promised to wait for this call first.
 void ArrivalBook::learn(const ActiveOp& active) {
   const Turn& turn = active.turn;
   const Notes& notes = *active.operation->notes();

@@ -1,10 +1,10 @@
-// ArrivalBook: what a communicator has learned of when its ranks come, and whom each of its calls
-// takes for late.
+// ArrivalBook: learns when the ranks of a communicator come, and tells each call which ranks to
+// take for late.
 //
-// Equal on all ranks, without a message: a rank measures a call and says what it found in the notes
-// of the next one like it (engine/notes.hpp), from which all learn the same. Why nobody can learn
-// it later than another is in docs/design/0042-predict.md. Calls are alike that pass the same, and
-// have the same place in the sequence of calls, or the same tag.
+// All ranks learn the same without extra messages: a rank measures a call and puts the result into
+// the notes of the next call like it (engine/notes.hpp). docs/design/0042-predict.md explains why
+// no rank learns later than another. Calls are alike if they pass the same arguments and have the
+// same place in the sequence of calls, or the same tag.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace paceline {
 
 struct ActiveOp;   // runtime/progress/session_state.hpp
 
-// Of PACELINE_PREDICT: "off", "nodes", "auto", or "static:3,5".
+// Value of PACELINE_PREDICT: "off", "nodes", "auto", or "static:3,5".
 struct Expected {
   bool learns = false;           // between nodes
   bool learns_in_node = false;
@@ -35,58 +35,58 @@ Expected expected_by(std::string_view option);   // throws a usage error
 class ArrivalBook {
  public:
   using Prices = std::function<CallPrices(const Call&)>;
-  // Of a communicator with these ranks of the world; `beta_s_per_byte` of a message between them.
+  // `ranks`: the communicator's, as ranks of the world. `beta_s_per_byte`: of a message between
+  // them.
   ArrivalBook(const Expected& expected, const std::vector<int>& ranks, double beta_s_per_byte,
               Prices prices);
 
-  using Turn = ArrivalTurn;   // a call that is about to be made
+  using Turn = ArrivalTurn;
 
   bool is_on() const { return learns_ || !late_.empty(); }
   bool learns() const { return learns_; }
-  void stop() {   // from now on nobody is taken for late
+  void stop() {   // later calls take no rank for late
     learns_ = false;
     late_.clear();
   }
   ~ArrivalBook();
 
-  // What could be learned from such a call is worth the notes in it.
+  // True if such a call teaches enough to be worth its notes.
   bool wants(const Call& call) const;
-  // Such a call may come to take some ranks for late: those that it wants to learn of, and
-  // reductions and broadcasts, which use what the last allreduce with notes had learned.
+  // True if such a call may take ranks for late: calls that wants() accepts, and reductions and
+  // broadcasts, which use what the last allreduce with notes has learned.
   bool expects(const Call& call) const { return is_on() && (wants(call) || follows(call)); }
-  // Changes nothing: the call may yet be refused.
+  // Looks up the call's turn. Changes nothing, since the call may yet be refused.
   Turn turn_of(const Call& call) const {
     return is_on() ? looked_up(call) : Turn{};
   }
-  // It is being started as this one, whose notes, if it has any, are told what this rank has to
-  // say. Its caller waits for it before it makes another one (`is_blocking`), or may not; then this
-  // rank says that it will if it always has, as a program of training steps does, and keeps to it.
+  // Counts the call, which starts as `active`, and writes this rank's word into its notes, if it
+  // has any. The word promises to wait for the call before the next one like it: always if
+  // `is_blocking`, else if the program did so the last kHabit times. settle() keeps the promise.
   void begin(const Turn& turn, const Call& call, const std::shared_ptr<ActiveOp>& active,
              bool is_blocking);
-  void begin(const Call& call) {   // without messages
+  void begin(const Call& call) {   // for a call without messages
     if (is_on()) count(call);
   }
-  // Waits for the call that is awaited, if any is, and learns from it. Before the next one is
-  // begun: whoever was interrupted while it waited has said that it would.
+  // Waits for the last blocking call, and learns from it. Called before each call, since the wait
+  // for the last one may have been interrupted.
   void settle() {
     if (awaited_) learn_from(awaited_);
   }
-  // And for the one before that is like this one and was started without waiting, if this rank has
-  // said that it would.
+  // Settles also the last non-blocking call like this one, if this rank promised to wait for it.
   void settle(const Call& call) {
     settle();
     if (is_on()) settle_alike(call);
   }
-  // It is about to be started again: what is to be learned from it is learned now.
+  // Settles an operation that is about to be started again.
   void settle(const std::shared_ptr<ActiveOp>& active);
 
-  // Who came late by how much, how often that was foreseen, and what is decided; for explain().
+  // Text for explain(): how late ranks came, how often that was foreseen, and what is decided.
   std::string evidence(const Call& call) const;
 
  private:
   static constexpr std::size_t kMostSites = 64;
   static constexpr int kHabit = 3;
-  static constexpr std::size_t kBytesPerWord = 4096;   // of a message, to be worth a word of notes
+  static constexpr std::size_t kBytesPerWord = 4096;   // least message bytes per word of notes
 
   bool follows(const Call& call) const;
   bool is_long(const Call& call) const;
@@ -101,14 +101,14 @@ class ArrivalBook {
   void learn(const ActiveOp& active);
 
   bool learns_;
-  std::vector<int> late_;   // asked for; positions
+  std::vector<int> late_;   // positions of the ranks that "static:" names
   int ranks_;
   double beta_s_per_byte_;
   Prices prices_;
   CallSequence sequence_;
   std::list<std::shared_ptr<ArrivalSite>> newest_first_;
   std::shared_ptr<ActiveOp> awaited_;
-  // What the last call with notes had been told: for collectives that reach nobody but the root.
+  // Late ranks of the last call with notes, and their gap, for calls without notes: follows().
   std::vector<int> named_;
   std::int64_t named_gap_ns_ = 0;
 };

@@ -1,7 +1,7 @@
-// Assumed: the machine that choices between nodes reckon with, and where its numbers come from.
+// Assumed: the machine that choices between nodes assume, and the source of its numbers.
 //
-// Equal on all ranks: where the option `machine` is `auto` or `probe`, all ranks take the figures
-// that were agreed on (machine/machine_choice.hpp, machine/probe.hpp).
+// It is equal on all ranks: with the option `machine` `auto` or `probe`, all ranks take the figures
+// that they have agreed on (machine/machine_choice.hpp, machine/probe.hpp).
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ struct Assumed {
   std::string why;
 };
 
-// What the option says by itself; `auto` and `probe` begin with the usual machine. Throws a usage
-// error that names PACELINE_MACHINE.
+// Returns the machine of the option alone; `auto` and `probe` begin with the usual machine. Throws
+// a usage error that names PACELINE_MACHINE.
 Assumed assumed_by(std::string_view option);
 
-// "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s (usual)"
+// Returns text such as "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s (usual)".
 std::string describe(const Assumed& assumed);
 
 }  // namespace paceline

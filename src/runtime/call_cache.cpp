@@ -13,7 +13,7 @@ bool is_plain(const Call& c) {
          c.timeout_ms == 0 && c.tag == 0 && c.priority == 0;
 }
 
-// The bytes of the call's buffers, and where the shorter one lies in the longer one in place.
+// Sizes of the call's buffers, and the offset of the shorter one in the longer one if in place.
 struct Extents {
   std::uintptr_t input, output;   // bytes
   std::uintptr_t in_input, in_output;   // offsets
@@ -75,7 +75,7 @@ CallCache::Ways& CallCache::ways_of(const Asked& asked, bool in_place) {
   return entries_[Random::mix(mixed) % kPlaces];
 }
 
-// The same as last time, buffers and all, is in place if it was so then.
+// A call with the same buffers as the last one is in place if that one was.
 const CallCache::Entry* CallCache::find(const Asked& asked) {
   const Call& call = asked.call;
   if (last_ && last_->shares == asked.shares && is_same(last_->call, call) &&
@@ -110,7 +110,7 @@ void CallCache::keep(const Asked& asked, const std::shared_ptr<Prepared>& prepar
   last_ = &ways[0];
 }
 
-// Two hold it: `prepared`, and this entry.
+// A free operation has two owners: `prepared` and this entry.
 const std::shared_ptr<ActiveOp>* CallCache::Entry::free_operation() const {
   for (const auto& active : operations)
     if (active.use_count() == 2 && !active->operation->under_way()) return &active;

@@ -1,5 +1,5 @@
-// CallCache: the calls that a communicator made last. The same call again, run or started, needs no
-// checks, no layout and no choice: they would come out the same.
+// CallCache: the latest calls of a communicator. A repeated call takes its operation from here, and
+// needs no checks, no layout and no choice.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ namespace paceline {
 
 struct ActiveOp;   // runtime/progress/session_state.hpp
 
-// A call, and what else decides what is done.
+// A call, and the state that its operation depends on.
 struct Asked {
   const Call& call;
   std::uint64_t shares = 0;   // SharedBook::changes()
-  std::uint64_t late = 0;     // ranks that it takes for late: ArrivalBook::Turn::digest
+  std::uint64_t late = 0;     // ArrivalBook::Turn::digest of the ranks that it takes for late
 };
 
 struct Prepared;   // runtime/schedule_cache.hpp
@@ -28,7 +28,7 @@ struct Prepared;   // runtime/schedule_cache.hpp
 class CallCache {
  public:
   struct Entry {
-    Call call;                // with the buffers of the last time
+    Call call;                // with the buffers of its last start
     bool in_place = false;
     std::uint64_t shares = 0;
     std::uint64_t late = 0;
@@ -36,21 +36,21 @@ class CallCache {
     std::shared_ptr<Prepared> prepared;   // keeps its operations
     std::vector<std::shared_ptr<ActiveOp>> operations = {};   // several may be under way
 
-    // One that has ended and that no request holds; null if there is none.
+    // Returns an operation that has ended and that no request holds; null if there is none.
     const std::shared_ptr<ActiveOp>* free_operation() const;
   };
 
-  // `count` is called before a call that was found begins; empty: nothing is.
+  // count() calls `count`, before a call from the cache begins; empty: it does nothing.
   CallCache(int rank, int ranks, std::function<void(const Call&)> count = {})
       : rank_(rank), ranks_(ranks), count_(std::move(count)) {}
 
-  // The entry of such a call, or nothing. Where there are shared buffers it is the same call only
-  // with the same buffers.
+  // Returns the entry of such a call, or null. While shared memory exists (`shares`), the buffers
+  // must be the same too.
   const Entry* find(const Asked& asked);
   void count(const Call& call) const {
     if (count_) count_(call);
   }
-  // Does not keep calls that have to be looked through every time.
+  // Adds the call's operation, unless the call must be checked every time (plain_in_place()).
   void keep(const Asked& asked, const std::shared_ptr<Prepared>& prepared,
             std::shared_ptr<ActiveOp> active, const Fingerprint& fingerprint);
 
@@ -62,11 +62,11 @@ class CallCache {
   int rank_, ranks_;
   std::function<void(const Call&)> count_;
   std::array<Ways, kPlaces> entries_;
-  Entry* last_ = nullptr;   // found
+  Entry* last_ = nullptr;   // the entry found or kept last
 };
 
-// Whether the call is in place; nothing for calls that are to be looked through: those that ask for
-// something special, and those whose buffers may be wrong.
+// Returns whether the call is in place; nothing for calls that must be checked every time: those
+// with special options, and those whose buffers may be wrong.
 std::optional<bool> plain_in_place(const Call& call, int rank, int ranks);
 
 }  // namespace paceline

@@ -42,7 +42,7 @@ bool overlap(const Extent& a, const Extent& b) {
   return a.bytes > 0 && b.bytes > 0 && x < y + b.bytes && y < x + a.bytes;
 }
 
-// Which buffers the rank takes part with.
+// True if the rank passes an input buffer.
 bool has_input(const Problem& p) {
   if (p.collective == Collective::barrier || p.collective == Collective::broadcast) return false;
   return p.collective != Collective::scatter || p.rank == p.root;
@@ -54,7 +54,7 @@ bool has_output(const Problem& p) {
          p.rank == p.root;
 }
 
-// The caller's way of saying "in place": the short buffer is the rank's own unit in the long one.
+// True if the short buffer is the rank's own unit in the long one, or both are the same.
 bool is_in_place(const Call& call, const Problem& p, const Layout& layout) {
   const std::size_t element = size_of(call.type), me = static_cast<std::size_t>(p.rank);
   const auto* in = static_cast<const std::byte*>(call.input);

@@ -1,5 +1,4 @@
-// Is this call one that the collective can take, and what is known of it everywhere? Asked before
-// anything is sent.
+// Checks of a call's arguments and buffers, made before anything is sent.
 #pragma once
 
 #include "ir/layout.hpp"
@@ -7,15 +6,15 @@
 
 namespace paceline {
 
-// Throws a usage error or a refusal that says where, what with values, which rule, what to do.
+// Throws a usage error or a refusal that names the collective, the values and the rule.
 void check_call(const Call& call, int rank, int ranks);
 
-// Where the units lie, and whether the call is in place; throws a usage error for buffers that
-// overlap in any other way.
+// Returns the layout of the units, and sets problem.in_place. Throws a usage error for buffers that
+// are missing, or overlap in any other way.
 Layout layout_of(const Call& call, Problem& problem);
 
-// What decides the choice must be equal on all ranks: where only the root knows the counts, nothing
-// does.
+// Returns the size that the choice goes by, which is equal on all ranks: 0 for uneven counts that
+// not all ranks know.
 std::size_t bytes_for_choice(const Call& call, const Problem& problem);
 
 }  // namespace paceline

@@ -64,7 +64,7 @@ Request Communicator::start(const Call& call) try {
   state_->session->failures().raise_out_of_memory(*state_->group);
 }
 
-// What was asked for before is started at once.
+// run_again() takes a repeated call from the cache.
 void Communicator::run(const Call& call) try {
   CommunicatorState& s = *state_;
   const Profiled profiled(s.session->profile(), *s.group, call);
@@ -109,8 +109,7 @@ Communicator Communicator::split(int colour, int key) {
   call.output = all.data();
   call.count = 2;
   run(call);
-  // Every rank derives the same new context from what has been agreed: no second exchange is
-  // needed.
+  // Every rank derives the same new context from the exchanged values.
   const Group& group = *state_->group;
   const std::uint64_t calls = state_->session->calls_of(group);
   const std::uint64_t context =
@@ -147,7 +146,7 @@ Communicator Communicator::subgroup(const std::vector<int>& ranks, std::uint64_t
       open_communicator(state_->session, context, std::move(members), position, &group));
 }
 
-// So that whoever calls first does not wait for code and pages to come: a call that counts nowhere.
+// Also makes an uncounted call, which loads code and pages before the program's first call.
 void Communicator::attach_together(int timeout_ms) {
   if (!state_->group->one_node) return;
   state_->session->shm().attach_together(*state_->group, timeout_ms);
@@ -158,7 +157,7 @@ void Communicator::attach_together(int timeout_ms) {
   call.timeout_ms = timeout_ms;
   try {
     if (!state_->prepare(call).prepared->load_store) return;
-  } catch (const Error&) {   // options may ask for what it cannot have; who calls will be told
+  } catch (const Error&) {   // the options may be wrong; the program's call will report it
     return;
   }
   state_->session->leave_uncounted(*state_->group);
@@ -190,7 +189,7 @@ std::string Communicator::explain(const Call& call) const {
   const ChoiceInputs now = state_->inputs_of(call, problem);
   const Overrides wish = state_->wish_of(call);
   const Choice c = choose(problem, now, wish);
-  std::string copies;   // the choice, were the ranks attached
+  std::string copies;   // describes single copies, if attached ranks would choose them
   problem.single_copy = true;
   if (state_->group->one_node && choose(problem, now, wish).algorithm->uses(Access::single_copy))
     copies = str("; ", state_->group->shm->first().describe_copies());

@@ -25,67 +25,67 @@ class Communicator {
  public:
   int rank() const;
   int size() const;
-  int nodes() const;           // on which its ranks are
-  std::string broken() const;  // empty, or why nothing works any more
-  // Whether calls go on while no rank's thread waits for them.
+  int nodes() const;           // number of nodes that its ranks are on
+  std::string broken() const;  // why it is broken; empty: it works
+  // True if a thread drives calls while the program computes.
   bool has_progress_thread() const;
   // Breaks the communicator: calls under way and later ones fail on every rank with `why`.
   void abort(const std::string& why);
-  bool is_called() const;      // whether a message of a call is here that this rank has yet to make
+  bool is_called() const;      // true if a peer has made a call that this rank has yet to make
 
-  // For benchmarks: from now on its calls combine nothing, and their results are wrong. On all
-  // ranks, before the first call. Those that send nothing are refused.
+  // For benchmarks: makes calls combine nothing, so that their results are wrong. All ranks call
+  // this before the first call. Calls that send nothing are refused.
   void leave_out_sums();
 
   Request start(const Call& call);
-  void run(const Call& call);   // start and wait in one, and a little faster
+  void run(const Call& call);   // starts and waits; a little faster than start() and wait()
   Plan plan(const Call& call);  // persistent: set up once, started many times
 
-  // Collective. Ranks of equal colour form a new communicator, ordered by key, then by rank; a
-  // negative colour joins none and gets an invalid Communicator.
+  // Collective. Ranks of equal colour form a new communicator, ordered by key, then by rank. A
+  // rank with a negative colour joins none and gets an invalid Communicator.
   Communicator split(int colour, int key);
   Communicator dup() { return split(0, rank()); }
 
-  // Collective; every rank passes the same number of bytes. Zeroed.
+  // Allocates zeroed memory. Collective; every rank passes the same number of bytes.
   std::shared_ptr<SharedMemory> allocate(std::size_t bytes);
 
-  // The part of the world with these ranks (of this communicator, in order), made without
-  // communication; `tag` must be equal on all members and new for each group. For those who have a
-  // store to agree by.
+  // Makes a communicator of these ranks of this one, in this order, without communication. `tag`
+  // must be equal on all members and new for each group, so the caller needs a way to agree on it.
   Communicator subgroup(const std::vector<int>& ranks, std::uint64_t tag);
 
-  // How long calls on it wait that have no time-out of their own; milliseconds, from 1 on. Each
-  // rank has its own. Communicators that are made of it later begin with the same; the world's with
-  // that of the options.
+  // Time-out in milliseconds, at least 1, of calls without their own. Each rank sets its own.
+  // Communicators made from this one later inherit it; the world's comes from the options.
   int timeout_ms() const;
   void set_timeout(int timeout_ms);
 
   bool valid() const { return state_ != nullptr; }
-  // From start_trace on, every step of every operation of this process is recorded. take_trace ends
-  // that and returns this rank's events: seconds of CLOCK_MONOTONIC, ranks of the world.
+  // start_trace() makes all operations of this process record their steps. take_trace() ends that
+  // and returns this rank's events, in seconds of CLOCK_MONOTONIC and ranks of the world.
   void start_trace();
   Trace take_trace();
 
-  // What this process has called last and what it is in, in all its communicators of this world.
+  // Returns the last calls of this process, and those under way, in all its communicators of this
+  // world.
   FlightRecord record(const std::string& reason) const;
 
-  // Collective, where its ranks share a node: what the first call would have to find is found now.
+  // Finds the peers' staging buffers now instead of in the first call. Collective; does nothing if
+  // the ranks do not share a node.
   void attach_together(int timeout_ms);
 
-  // What is recorded of the calls of this process, in all its communicators of this world.
+  // The recorder of this process's calls, in all its communicators of this world.
   Profile& profile();
 
-  // Returns when every call that this process has started in this world has ended, each within its
-  // own time-out; throws the first error. Before leave() nobody's message is cut off so.
+  // Waits for all calls that this process has started in this world, each within its own time-out;
+  // throws the first error. Called before leave(), so that leave() cuts off no message.
   void complete();
 
-  // Leaves the world in peace: peers that still wait for this rank are told so, and nothing works
-  // any more. Happens as well when the world's last communicator is destroyed.
+  // Leaves the world: tells the peers that still wait for this rank, and ends all communicators.
+  // The destructor of the world's last communicator leaves too.
   void leave(Leaving why = Leaving::ended);
 
-  // Which algorithm a call would take, and why: "ring, 4 segments: 16 MiB on 4 ranks is long".
+  // Explains a call's choice: "ring, 4 segments: 16 MiB on 4 ranks is long".
   std::string explain(const Call& call) const;
-  // The machine that its choices reckon with, and why this one.
+  // The machine that its choices assume, and why.
   const Assumed& assumed() const;
 
   explicit Communicator(std::shared_ptr<CommunicatorState> state) : state_(std::move(state)) {}
@@ -95,7 +95,7 @@ class Communicator {
   std::shared_ptr<CommunicatorState> state_;
 };
 
-// A call whose schedule, memory and buffers are fixed. One start at a time; wait before the next.
+// A call whose schedule, memory and buffers are fixed. Each start must end before the next one.
 class Plan {
  public:
   Request start();

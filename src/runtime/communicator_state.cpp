@@ -48,7 +48,7 @@ Problem CommunicatorState::problem_of(const Call& call) const {
   return p;
 }
 
-// What the call asks for, else what the options do.
+// Returns the call's own overrides, else those of the options.
 Overrides CommunicatorState::wish_of(const Call& call) const {
   const WorldConfig& config = session->config();
   Overrides wish{call.algorithm, call.cut};
@@ -60,7 +60,8 @@ Overrides CommunicatorState::wish_of(const Call& call) const {
   return wish;
 }
 
-// Where the call takes another algorithm for some late ranks: for one, or it would for no others.
+// True if the call has another form for late ranks. It tests one late rank: if that has no form,
+// more late ranks have none.
 bool CommunicatorState::has_notes(const Call& call, const Problem& problem,
                                     const Choice& choice) const {
   const Overrides wish = wish_of(call);
@@ -110,7 +111,7 @@ Ready CommunicatorState::prepare(const Call& call, const std::vector<int>& late)
   problem.symmetric = places.has_value();
   Ready ready{prepare(call, problem, layout), {}, {}};
   const Prepared& p = *ready.prepared;
-  if (!p.shared) places.reset();   // the algorithm does without
+  if (!p.shared) places.reset();   // the algorithm does not use shared memory
   ready.fingerprint =
       fingerprint_of(call, p.choice, places ? std::optional(places->name) : std::nullopt);
   if (places) ready.peers = std::move(places->peers);
@@ -127,8 +128,8 @@ CompiledSchedule CommunicatorState::compiled(const Choice& choice, const Problem
 
 Prepared CommunicatorState::prepared_for(CallShape shape, const Call& call,
                                            const Problem& problem, const Layout& layout) const {
-  Problem alike = problem;  // whether a rank is in place is its own affair and must not decide
-  alike.in_place = problem.in_place && problem.symmetric;   // but where its peers must follow it
+  Problem alike = problem;  // in_place may differ between ranks, so the choice must not use it
+  alike.in_place = problem.in_place && problem.symmetric;   // unless peers access the buffers
   const Choice choice = choose(alike, inputs_of(call, problem), wish_of(call));
   Prepared prepared;
   prepared.shape = std::move(shape);
@@ -180,7 +181,7 @@ std::shared_ptr<ActiveOp> CommunicatorState::free_op(Prepared& prepared) {
   return active;
 }
 
-// A copy; other threads may be adding operations to the original.
+// Returns a copy. Takes the lock, since other threads may add operations to the original.
 std::shared_ptr<Prepared> CommunicatorState::without_flights(const Prepared& prepared) {
   const std::lock_guard lock(mutex);
   auto copy = std::make_shared<Prepared>(prepared);

@@ -1,4 +1,4 @@
-// What a communicator keeps, and what becomes of its calls before they are started.
+// CommunicatorState: data of a communicator, and the preparation of its calls.
 #pragma once
 
 #include <algorithm>
@@ -19,22 +19,22 @@
 
 namespace paceline {
 
-// A call that has been looked through.
+// A call that has been checked and compiled.
 struct Ready {
   std::shared_ptr<Prepared> prepared;
-  std::vector<PeerBuffers> peers;   // where it uses shared memory
+  std::vector<PeerBuffers> peers;   // buffers of its peers, if it uses shared memory
   Fingerprint fingerprint;
 };
 
 struct CommunicatorState {
   std::shared_ptr<Session> session;
   std::shared_ptr<Group> group;
-  std::mutex mutex;  // of the books
+  std::mutex mutex;  // guards `book` and Prepared::active_ops
   ScheduleCache book;
   CallCache recent;
-  Assumed assumed;     // the machine that the choice reckons with; equal on all ranks
+  Assumed assumed;     // machine that the choice assumes; equal on all ranks
   bool spans_nodes;
-  std::vector<int> nodes;   // of each rank, where several share one of several; likewise
+  std::vector<int> nodes;   // node of each rank, as nodes_in() returns it; equal on all ranks
   ArrivalBook arrivals;
   bool leaves_out_sums = false;
 
@@ -53,24 +53,24 @@ struct CommunicatorState {
   }
   ~CommunicatorState() { session->close(*group); }
 
-  // Checks the call, chooses and compiles; what was prepared before comes from the cache. Nothing
-  // else changes: the call may yet be refused, or only be asked about.
+  // Checks the call, chooses and compiles, or takes the result from the cache. Changes nothing
+  // else, since the call may yet be refused, or explain() asks.
   Ready prepare(const Call& call, const std::vector<int>& late = {});
   std::shared_ptr<Prepared> prepare(const Call& call, const Problem& problem,
                                     const Layout& layout);
   Prepared prepared_for(CallShape shape, const Call& call, const Problem& problem,
                         const Layout& layout) const;
-  // An operation that starts this call: one that has ended and that no request holds, or a new one.
+  // Returns an operation for this call: one that has ended and that no request holds, or a new one.
   // Opens the staging buffers that it needs; throws a resource error if there is no memory.
   std::shared_ptr<ActiveOp> free_op(Prepared& prepared);
   std::shared_ptr<Prepared> without_flights(const Prepared& prepared);
   Problem problem_of(const Call& call) const;
   Overrides wish_of(const Call& call) const;
-  CallPrices prices_of(const Call& call) const;   // where ranks are late
+  CallPrices prices_of(const Call& call) const;   // prices with late ranks
   bool has_notes(const Call& call, const Problem& problem, const Choice& choice) const;
   CompiledSchedule compiled(const Choice& choice, const Problem& problem, const Layout& layout,
                             const Call& call) const;
-  // What calls may take instead, by who comes when.
+  // Returns the choice that the call may take instead, depending on the order of arrival.
   std::optional<Choice> by_arrival(const Call& call, const Problem& problem,
                                    const Choice& usual) const;
   std::string evidence(const Call& call, const Problem& problem, const Choice& usual);
@@ -86,7 +86,7 @@ struct CommunicatorState {
   }
 };
 
-// The communicator with these ranks of the world. `made_of`: the one whose time-out it takes.
+// Opens a communicator of these ranks of the world. `made_of`: the group whose time-out it takes.
 std::shared_ptr<CommunicatorState> open_communicator(const std::shared_ptr<Session>& session,
                                                      std::uint64_t context, std::vector<int> ranks,
                                                      int rank, const Group* made_of = nullptr);

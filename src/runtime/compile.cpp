@@ -15,15 +15,15 @@ namespace paceline {
 namespace {
 
 // Fewer pieces than this cannot give too many signals: no algorithm gives 64 for a piece, besides
-// those that it gives once. So only long plans pay for a look at the schedules of all ranks.
+// those that it gives once. So only long plans pay for a check of all ranks' schedules.
 constexpr std::size_t kFewPieces = 1024;
 
-// Before anything is sent, and equal on all ranks: one that alone has few signals refuses as well.
+// Refuses on all ranks alike, before anything is sent: a rank with few signals refuses as well.
 void check_signals(const Choice& choice, Problem problem) {
   const auto segments = static_cast<std::size_t>(choice.cut.segments);
   const int blocks = std::max(choice.cut.knobs.blocks, 1);
   if (segments * static_cast<std::size_t>(blocks) < kFewPieces) return;
-  problem.in_place = problem.in_place && problem.symmetric;   // else each rank's own affair
+  problem.in_place = problem.in_place && problem.symmetric;   // else it may differ between ranks
   std::size_t most = 0;
   for (problem.rank = 0; problem.rank < problem.ranks; ++problem.rank)
     most = std::max(most, signals_in(build(*choice.algorithm, problem, choice.cut.knobs)));
@@ -34,8 +34,8 @@ void check_signals(const Choice& choice, Problem problem) {
        kMostSignals / most, " segments, or for fewer blocks.");
 }
 
-// Before anything is sent, and equal on all ranks: one that is alone on its node needs no room, and
-// looks at what others need.
+// Refuses on all ranks alike, before anything is sent. A rank that is alone on its node needs no
+// room itself, and checks what others need.
 void check_staging(const Choice& choice, const CompiledSchedule& own, const Call& call,
                    std::size_t most) {
   Problem problem = own.schedule->problem;
@@ -57,7 +57,7 @@ void check_staging(const Choice& choice, const CompiledSchedule& own, const Call
   int signals = 0;
   for (const Step& step : schedule->steps)
     if (step.kind == Kind::signal) signals = std::max(signals, step.seq + 1);
-  if (signals == 0) return;   // messages, inside nodes as well
+  if (signals == 0) return;   // the schedule uses messages inside nodes as well
   if (lanes > ShmChannel::kLanes)
     fail(Fault::refusal, where, cut.segments, " segments, ", cut.window, " at a time, and ",
          "ranks of a node signal for at most ", ShmChannel::kLanes, ". Ask for a smaller window.");
@@ -70,8 +70,8 @@ void check_staging(const Choice& choice, const CompiledSchedule& own, const Call
          " signals, and ranks that share memory count ", kMostSignals, ". Ask for fewer segments.");
 }
 
-// Where ranks claim positions: what each position does. Which of the others is the root's makes no
-// difference to it (verify/positions.hpp).
+// Adds the schedule of every position that ranks may claim. A position's schedule does not depend
+// on the root's position, unless it is its own (verify/positions.hpp).
 void add_positions(const Choice& choice, const Problem& problem, const Layout& layout,
                    const std::vector<Layout>& peers, CompiledSchedule& bound, Op op) {
   const bool is_root = problem.rank == problem.root;
@@ -87,10 +87,10 @@ void add_positions(const Choice& choice, const Problem& problem, const Layout& l
   }
 }
 
-// In which order a device does its steps; all ranks' schedules tell. Which of them work in place is
-// each rank's own affair: the order is of both ways.
+// Returns the order of a device's steps, from the schedules of all ranks. Each rank may work in
+// place or not, so the order covers both.
 std::vector<std::uint32_t> device_order(const Choice& choice, const Problem& own) {
-  std::deque<Schedule> schedules;   // which stay where they are
+  std::deque<Schedule> schedules;   // a deque keeps their addresses
   std::vector<RankSchedule> world;
   std::size_t mine = 0;
   for (Problem problem = own; const int rank : all_ranks(own.ranks))

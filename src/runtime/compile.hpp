@@ -1,4 +1,4 @@
-// compile: from a call and the choice made for it to what the engine runs.
+// compile: makes the schedule that the engine runs, from a call and its choice.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace paceline {
 
-// As a person reads it: "ring, 8 segments, 6 at a time: why".
+// Returns text such as "ring, 8 segments, 6 at a time: why".
 std::string describe(const Choice& choice);
 
-// Bytes for slots in each rank's staging buffer, and whether all ranks reach it, or its node's.
+// Limits of each rank's staging buffer.
 struct StagingLimits {
-  std::size_t bytes = 0;
-  bool one_node = false;
+  std::size_t bytes = 0;   // for slots
+  bool one_node = false;   // all ranks reach the buffer; false: the ranks of its node do
 };
 
-// Throws a refusal where the call needs a longer slot or more signals than staging buffers have;
-// equal on all ranks.
+// Throws a refusal, the same on all ranks, if the call needs a longer slot or more signals than
+// staging buffers have.
 CompiledSchedule compile(const Choice& choice, const Problem& problem, const Layout& layout,
                const Call& call, const StagingLimits& staging);
 

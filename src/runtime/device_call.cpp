@@ -26,7 +26,8 @@ void leave_out_shared(Problem& problem) {
   problem.one_node = problem.single_copy = problem.symmetric = problem.node_staging = false;
 }
 
-// Signals alone do not make a call straight: those of a message algorithm go to one peer each.
+// Only load/store and mixed schedules use the shm channel. A message algorithm may have signals
+// too, each of which goes to one peer.
 std::unique_ptr<Operation> operation_of(const Prepared& prepared, Channel channel) {
   if (!prepared.load_store && !prepared.bound->mixed) channel.shm = nullptr;
   const Call& call = prepared.shape.call;

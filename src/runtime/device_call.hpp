@@ -1,4 +1,4 @@
-// Device calls: what a communicator does otherwise where the buffers of a call are on a device.
+// Device calls: the parts of a communicator's calls that differ if the buffers are on a device.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,15 @@
 
 namespace paceline {
 
-// Messages between devices go through the host: whatever the ranks share is not the devices'.
+// Clears all that the ranks share: messages between devices go through the host.
 void leave_out_shared(Problem& problem);
 
-// What carries out a prepared call, on the host or on the device that its buffers are on.
+// Makes the operation of a prepared call, on the host or on the device of its buffers.
 std::unique_ptr<Operation> operation_of(const Prepared& prepared, Channel channel);
 
-// Before an operation starts: what its device has to do, enqueued after what is on the caller's
-// stream. Nothing for calls on memory of the host. Throws a usage error for a stream of another
-// device. Where no start comes, it runs out.
+// Enqueues a device call's work on the caller's stream, before its operation starts; does nothing
+// for calls on host memory. Throws a usage error for a stream of another device. The destructor
+// gives the work up if the operation was not started.
 class Ahead {
  public:
   Ahead(ActiveOp& active, const Call& call);

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// What must be the same at all positions, and what of a call decides its shape.
+// Returns the arguments that must be equal at all positions, as text. They begin the shape's key.
 std::string key_of(const Call& call) {
   return str(name_of(call.collective), ' ', name_of(call.type), ' ', name_of(call.op), ' ',
              call.root, ' ', call.uneven, ' ', call.algorithm, ' ', call.cut.segments, ' ',
@@ -76,7 +76,7 @@ DeviceGroup::Shape& DeviceGroup::shape_of(const std::vector<Call>& calls) {
   std::string key = key_of(calls.front());
   for (int at = 0; at < size(); ++at) {
     const Call& call = calls[static_cast<std::size_t>(at)];
-    // Devices stand where they were numbered, whoever comes first: no bits follow arrival.
+    // fast: positions of devices are fixed, so bits do not depend on arrival.
     problems.push_back({.collective = call.collective, .ranks = size(), .rank = at,
                         .root = call.root, .uneven = call.uneven, .fast = true});
     layouts.push_back(layout_of(call, problems.back()));

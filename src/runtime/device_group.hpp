@@ -1,8 +1,8 @@
 // DeviceGroup: the devices that one process drives, as the ranks of collectives.
 //
-// A call is enqueued for all positions at once and the host goes on; buffers and streams belong to
-// the callers. The registry's algorithms serve, read by engine/enqueued.hpp. What a shape of call
-// needs (program, streams, events, scratch) is made by its first call and kept.
+// enqueue() enqueues a call for all positions at once and returns; buffers and streams belong to
+// the caller. The group uses the registry's algorithms (engine/enqueued.hpp). The first call of a
+// shape makes its program, streams, events and scratch, which are kept.
 #pragma once
 
 #include <list>
@@ -19,8 +19,8 @@ namespace paceline {
 
 class DeviceGroup {
  public:
-  // `devices`: by position; one may stand at several positions. `machine`: alpha, beta and gamma of
-  // copies and combinations, for the choice. Throws a usage error.
+  // `devices`: by position; a device may have several positions. `machine`: alpha, beta and gamma
+  // of copies and combinations, for the choice. Throws a usage error.
   DeviceGroup(std::shared_ptr<device::Driver> driver, std::vector<int> devices,
               const Machine& machine);
   DeviceGroup(const DeviceGroup&) = delete;
@@ -30,19 +30,20 @@ class DeviceGroup {
   int device_of(int position) const { return devices_[static_cast<std::size_t>(position)]; }
   device::Driver& driver() const { return *driver_; }
 
-  // `calls`: by position, alike but for their buffers, which are memory of the position's device.
-  // `callers`: by position a stream of its device, or one of the first position's for all. Throws a
+  // `calls`: by position, equal but for their buffers, which lie on the position's device.
+  // `callers`: a stream of each position's device, or one of the first position's for all. Throws a
   // usage error or a refusal before anything is enqueued.
   void enqueue(const std::vector<Call>& calls, const std::vector<device::Stream>& callers);
 
-  // The same calls as a graph for device::Driver::launch() on `origin`, as long as the group lives.
+  // Returns a graph of these calls for device::Driver::launch() on `origin`. The group must outlive
+  // it.
   device::Graph capture(const std::vector<Call>& calls, device::Stream origin);
 
-  // What would be enqueued, in words: the algorithm and why, segments, tasks, streams.
+  // Describes the calls: the algorithm and why, segments, tasks, streams.
   std::string explain(const std::vector<Call>& calls);
   const DeviceProgram& program(const std::vector<Call>& calls);
 
-  static constexpr std::size_t kMostShapes = 64;   // that are kept
+  static constexpr std::size_t kMostShapes = 64;   // shapes kept
 
  private:
   struct Shape {
@@ -60,8 +61,8 @@ class DeviceGroup {
   std::shared_ptr<device::Driver> driver_;
   std::vector<int> devices_;
   Machine machine_;
-  bool all_reach_ = false;       // each other's memory
-  std::list<Shape> shapes_;      // the last used first
+  bool all_reach_ = false;       // all devices reach each other's memory
+  std::list<Shape> shapes_;      // last used first
 };
 
 }  // namespace paceline

@@ -41,7 +41,7 @@ DeviceHandle where_of(const device::SharedHandle& handle) {
 
 std::string allocation_of(const DeviceHandle& where) { return {where.allocation, where.length}; }
 
-// Every rank's value, in order.
+// Returns every rank's value, in order.
 template <class Value>
 std::vector<Value> told_by_all(Communicator& comm, const Value& mine) {
   std::vector<Value> all(static_cast<std::size_t>(comm.size()));
@@ -75,13 +75,13 @@ DevicePeers::DevicePeers(Communicator comm, std::shared_ptr<device::Driver> driv
     fail(Fault::refusal, "device: the ranks are on ", comm_.nodes(), " nodes, and reach each "
          "other's devices within one alone; use a communicator for each node, or let messages "
          "carry the data.");
-  begun_ = driver_->make_event(device_);   // throws where there is no such device
+  begun_ = driver_->make_event(device_);   // throws if there is no such device
   map_words();
   base_.assign(static_cast<std::size_t>(ranks_) * 2 * kLanes, 0);
 }
 
 DevicePeers::~DevicePeers() {
-  try {   // peers may still work on what is given back here; one that is gone is not waited for
+  try {   // peers may still use memory released here; the wait for a lost peer ends after 2 s
     Call barrier;
     barrier.timeout_ms = 2000;
     if (broken_.empty() && comm_.broken().empty()) {
@@ -102,7 +102,7 @@ DevicePeers::~DevicePeers() {
   munmap(words_, words_bytes_);
 }
 
-// The file of rank 0, found through its process. It has no name, and ends with those who map it.
+// Maps an unnamed file of rank 0, found through its process. It lives as long as a rank maps it.
 void DevicePeers::map_words() {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   words_bytes_ = (words() * kWordBytes + page - 1) / page * page;
@@ -173,7 +173,8 @@ std::vector<DevicePeers::Told> DevicePeers::exchange(const Told& mine) {
   return all;
 }
 
-// Whose place another allocation has taken, its rank has freed: nobody works on it any more.
+// Closes a rank's allocations that overlap a newer one: the rank has freed them, and no rank uses
+// them any more.
 void DevicePeers::close_older(int rank, const DeviceHandle& than) {
   std::erase_if(opened_, [&](const auto& entry) {
     const Opened& opened = entry.second;
@@ -190,7 +191,7 @@ std::byte* DevicePeers::reach(int rank, const DeviceHandle& where) {
   if (const auto found = opened_.find(name); found != opened_.end()) {
     if (found->second.begin == where.begin && found->second.bytes == where.bytes)
       return found->second.memory + where.offset;
-    driver_->close(device_, found->second.memory);   // a name that has come again
+    driver_->close(device_, found->second.memory);   // the name is in use again
     opened_.erase(found);
   }
   close_older(rank, where);
@@ -220,9 +221,9 @@ std::vector<DevicePeers::Buffer> DevicePeers::reached(const Call& call,
   return buffers;
 }
 
-// The program of the whole world, which is the same on all ranks.
+// Returns the program of all ranks, which is the same on each of them.
 DevicePeers::Shape DevicePeers::made_of(const Call& call, const std::vector<Told>& all) const {
-  // Devices stand where their ranks do, whoever comes first: no bits follow arrival.
+  // fast: positions of devices are fixed, so bits do not depend on arrival.
   Problem problem{.collective = call.collective, .ranks = ranks_, .rank = 0, .root = call.root,
                   .fast = true};
   if (!call.algorithm.empty()) {
@@ -260,8 +261,8 @@ DevicePeers::Shape DevicePeers::made_of(const Call& call, const std::vector<Told
   return shape;
 }
 
-// Which tasks others wait for, and the number of each in its stream. Streams of a program with
-// fewer lanes are those of the first lanes.
+// Numbers the tasks in their streams, and marks those that other positions wait for. A program with
+// fewer lanes uses the streams of the first lanes.
 void DevicePeers::number_tasks(Shape& shape) const {
   const std::size_t lanes = shape.program.streams.size() / (2 * static_cast<std::size_t>(ranks_));
   shape.lengths.assign(base_.size(), 0);
@@ -291,7 +292,7 @@ DevicePeers::Shape& DevicePeers::shape_of(const Call& call, const std::vector<To
   if (shapes_.size() >= kMostShapes) {
     for (const auto& [stream, end] : ends_) driver_->synchronize(end);
     Call barrier;
-    comm_.run(barrier);   // nobody works on the scratch of the oldest any more
+    comm_.run(barrier);   // then no rank uses the oldest shape's scratch
     release(shapes_.back());
     shapes_.pop_back();
   }
@@ -307,7 +308,7 @@ void DevicePeers::share_scratch(Shape& shape) {
   if (bytes > 0) try {
     own = driver_->allocate(device_, bytes);
     mine = where_of(driver_->share(device_, own));
-  } catch (const Error& error) {   // the others must not wait
+  } catch (const Error& error) {   // the exchange below tells the other ranks
     trouble = error.what();
     mine.length = sizeof mine.allocation + 1;
   }

@@ -1,10 +1,10 @@
-// DevicePeers: one device for each process of a node, whose copy engines and kernels reach the
-// memory of the others (CUDA IPC): nothing goes through the host.
+// DevicePeers: one device per process of a node. Its copy engines and kernels reach the memory of
+// the other devices (CUDA IPC), so that no data goes through the host.
 //
-// Every process lowers the whole world (engine/enqueued.hpp) and enqueues the tasks of its own
-// position. Tasks of different processes are ordered by words in memory that all of them map: a
-// stream writes how far it has come, others wait for it. Hosts meet once for each call, to tell
-// each other where its buffers are; the devices' work is not waited for.
+// Every process lowers the schedules of all ranks (engine/enqueued.hpp) and enqueues the tasks of
+// its own position. Words in memory that all processes map order tasks of different processes: a
+// stream writes its progress, and others wait for it. For each call the hosts exchange the places
+// of its buffers once; they do not wait for the devices.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@
 
 namespace paceline {
 
-// Memory of a device, as a rank tells it to the others.
+// Device memory, as a rank describes it to the others.
 struct DeviceHandle {
-  char allocation[72];
-  std::uint64_t length, offset;   // of the name; in the allocation, bytes
-  std::uint64_t begin, bytes;     // of the allocation, where its rank has it
+  char allocation[72];            // name
+  std::uint64_t length, offset;   // bytes of the name; offset in the allocation
+  std::uint64_t begin, bytes;     // address on its rank, and size, of the allocation
 };
 
 class DevicePeers {
  public:
-  // Collective over the communicator, whose ranks must share a node: else a refusal on all.
+  // Collective over the communicator. Throws a refusal on all ranks if they do not share a node.
   DevicePeers(Communicator comm, std::shared_ptr<device::Driver> driver, int device,
               const Machine& machine);
   ~DevicePeers();
@@ -41,24 +41,23 @@ class DevicePeers {
   int rank() const { return me_; }
   int size() const { return ranks_; }
 
-  // Collective. Enqueues the call after what is on the caller's stream; what is put there later
-  // comes after it. Buffers are memory that the driver has allocated. Throws, on every rank alike,
-  // a mismatch where the calls differ; a usage error or refusal before anything is exchanged.
+  // Enqueues the call after the work on the caller's stream; later work there comes after the call.
+  // Collective. The driver must have allocated the buffers. Throws a mismatch on every rank if the
+  // calls differ; a usage error or refusal before anything is exchanged.
   void enqueue(const Call& call, device::Stream caller);
 
-  // Waits for what is on the stream, at most the communicator's time-out. What a peer fails to do
-  // in this time is given up: nothing holds the stream any more, what its buffers have is
-  // undefined, and the group is broken.
+  // Waits for the work on the stream, at most for the communicator's time-out. Then it releases the
+  // stream, leaves undefined data in the buffers, breaks the group and throws a timeout error.
   void synchronize(device::Stream caller);
 
   std::string explain(const Call& call);
   std::string broken() const { return broken_; }
 
   static constexpr std::size_t kMostShapes = 64;
-  static constexpr int kLanes = 2;   // streams that wait for words take hardware queues
+  static constexpr int kLanes = 2;   // few: streams that wait for words take hardware queues
 
  private:
-  struct Buffer {   // of some rank, as this process reaches it
+  struct Buffer {   // a rank's buffers, at this process's addresses
     std::byte* input = nullptr;
     std::byte* output = nullptr;
   };
@@ -67,11 +66,11 @@ class DevicePeers {
     Choice choice;
     DeviceProgram program;
     std::vector<std::byte*> scratch;          // by position
-    std::vector<bool> written;                // by task: another position waits for it
-    std::vector<std::uint32_t> number;        // by task: in its stream, from 1 on
-    std::vector<std::uint32_t> lengths;       // by stream: tasks
+    std::vector<bool> written;                // by task: true if another position waits for it
+    std::vector<std::uint32_t> number;        // by task: number in its stream, from 1
+    std::vector<std::uint32_t> lengths;       // by stream: number of tasks
   };
-  struct Told {   // what ranks tell each other about a call
+  struct Told {   // a rank's description of a call, for the others
     std::uint64_t key = 0;
     bool in_place = false, has_input = false, has_output = false;
     DeviceHandle input{}, output{};
@@ -113,17 +112,17 @@ class DevicePeers {
   std::size_t words_bytes_ = 0;
   std::uint32_t epoch_ = 0;                          // calls so far
   std::vector<std::uint32_t> base_;                  // by stream: its tasks in earlier calls
-  std::map<std::uint32_t, device::Stream> streams_;  // own ones
+  std::map<std::uint32_t, device::Stream> streams_;  // this rank's
   std::map<std::uint32_t, device::Event> ends_;
   device::Event begun_ = {};
   std::vector<device::Event> free_events_, all_events_;
   std::vector<device::Event> event_of_;              // by task, in enqueue()
   struct Opened {
     std::byte* memory = nullptr;
-    std::uint64_t begin = 0, bytes = 0;   // where its rank has it
+    std::uint64_t begin = 0, bytes = 0;   // address on its rank, and size
   };
   std::map<std::pair<int, std::string>, Opened> opened_;   // by rank and allocation
-  std::list<Shape> shapes_;                          // the last used first; alike on all ranks
+  std::list<Shape> shapes_;                          // last used first; equal on all ranks
   std::string broken_;
 };
 

@@ -1,4 +1,4 @@
-// The part of DevicePeers that enqueues and waits.
+// DevicePeers: the functions that enqueue tasks and wait for them.
 #include <chrono>
 #include <thread>
 
@@ -13,7 +13,7 @@ using device::Stream;
 
 namespace {
 
-constexpr std::uint32_t kFarAhead = 1u << 30;   // of any value that somebody waits for
+constexpr std::uint32_t kFarAhead = 1u << 30;   // beyond any value that a stream waits for
 
 }  // namespace
 
@@ -101,7 +101,7 @@ void DevicePeers::enqueue(const Call& call, Stream caller) {
   Shape& shape = shape_of(call, all);
   const std::vector<Buffer> buffers = reached(call, all);
   ++epoch_;
-  // Every rank has come so far, and its buffers may be read and written.
+  // The call begins when every rank has come here, since its buffers may then be accessed.
   driver_->write(caller, begin_word(me_), epoch_);
   driver_->record(begun_, caller);
   std::vector<bool> used(base_.size(), false);
@@ -122,7 +122,7 @@ void DevicePeers::enqueue(const Call& call, Stream caller) {
     driver_->wait(caller, end);
   }
   for (std::size_t s = 0; s < base_.size(); ++s) base_[s] += shape.lengths[s];
-  // And none works on them any more.
+  // The call ends when every rank has come here, since none accesses the buffers then.
   driver_->write(caller, end_word(me_), epoch_);
   for (int r = 0; r < ranks_; ++r)
     if (r != me_) driver_->wait(caller, end_word(r), epoch_);
@@ -148,7 +148,7 @@ void DevicePeers::synchronize(Stream caller) {
   free_events_.push_back(end);
 }
 
-// Who has yet to come so far as this rank, or, where all have begun, to end.
+// Names the ranks that have yet to begin the call; if all have begun, those that have yet to end.
 std::string DevicePeers::missing() const {
   std::string late, busy;
   const auto has_come = [this](device::Word* word) {
@@ -163,7 +163,7 @@ std::string DevicePeers::missing() const {
              late.empty() ? busy : late, " has yet to do its part.");
 }
 
-// Lets all streams go on that wait for a word, of any process.
+// Releases all streams of all processes that wait for a word.
 void DevicePeers::give_up(const std::string& why) {
   if (!broken_.empty()) return;
   broken_ = why;

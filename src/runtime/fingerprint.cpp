@@ -105,7 +105,7 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
   if (a.uneven != b.uneven)
     return str("rank ", a.uneven ? my_rank : their_rank, " passes a count for every rank, rank ",
                a.uneven ? their_rank : my_rank, " one for all; all ranks must pass the same");
-  if (count_in(mine) != count_in(theirs) && a.uneven)   // a hash of them, which says nothing
+  if (count_in(mine) != count_in(theirs) && a.uneven)   // a hash of the counts
     return str("the counts differ between rank ", std::min(my_rank, their_rank), " and rank ",
                std::max(my_rank, their_rank),
                "; all ranks must pass the same counts, in the same order");

@@ -1,4 +1,4 @@
-// The fingerprint of a call: what all ranks must pass alike, packed so that it fits a message
+// The fingerprint of a call: the arguments that must be equal on all ranks, packed to fit a message
 // header.
 #pragma once
 
@@ -13,23 +13,25 @@
 
 namespace paceline {
 
-// The tag of a name; never 0.
+// Returns the tag of a name; never 0.
 std::uint64_t tag_of(std::string_view name);
 
-// The tag of a barrier that a rank makes in place of a call that it was refused before anything was
-// sent. Where all ranks are refused it completes; else the others hear what the matter is.
+// Tag of the barrier that a rank makes instead of a call that was refused before it sent anything.
+// The barrier completes if all ranks are refused; else the other ranks get a mismatch that says so.
 inline constexpr std::string_view kRefused = "(refused)";
 bool is_refusal(const Fingerprint& fingerprint);
 
-// `choice` is a hash of how the call is carried out; `places` names where its buffers lie in shared
-// memory, if its peers touch them there.
+// `choice`: hash of the algorithm and cut, among others. `places`: name of the buffers' places in
+// shared memory, if peers access them there.
 Fingerprint fingerprint_of(const Call& call, std::uint64_t choice,
                            std::optional<std::uint64_t> places = {});
 
-// Of the ranks of a communicator, in their order: subgroup() makes one without asking the others.
+// Returns a hash of a communicator's ranks, in their order. It tells subgroup()s apart, which are
+// made without communication.
 std::uint64_t digest_of(const std::vector<int>& ranks);
 
-// "root differs (rank 2: 0, rank 3: 1); all ranks must pass the same root."
+// Returns text such as "root differs between ranks (rank 2: 0, rank 3: 1); all ranks must pass the
+// same root".
 std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& theirs,
                        int their_rank);
 std::string_view collective_of(const Fingerprint& fingerprint);

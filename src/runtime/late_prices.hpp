@@ -1,4 +1,4 @@
-// What the choice expects a call to take, as the predictor of late ranks asks for it.
+// Expected times of a call with late ranks, for their predictor.
 #pragma once
 
 #include "arrival/predict.hpp"
@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-// Of a call that usually goes as `usual`, with the problem's late ranks left out.
+// Returns the prices of a call whose choice without late ranks is `usual`. problem.late is ignored.
 CallPrices prices_for_late(const Problem& problem, const ChoiceInputs& now, const Choice& usual);
 
 }  // namespace paceline

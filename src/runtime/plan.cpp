@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// Made again if other ranks are taken for late than the last time.
+// The operation is prepared again when the ranks taken for late change.
 struct Plan::State {
   std::shared_ptr<CommunicatorState> communicator;
   Call call;

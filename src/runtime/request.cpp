@@ -23,7 +23,7 @@ void Request::wait(int timeout_ms) {
   active_->session->wait(*active_, start_, timeout_ms, 0);
 }
 
-// Of a start that is over nothing is left to wait for.
+// A start that has ended leaves the stream nothing to wait for.
 void Request::join(device::Stream stream) {
   auto* const operation =
       active_ ? dynamic_cast<DeviceOperation*>(active_->operation.get()) : nullptr;

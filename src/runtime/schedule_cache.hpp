@@ -1,4 +1,4 @@
-// ScheduleCache: what a communicator has prepared for the shapes of call that it has seen. Bounded.
+// ScheduleCache: the schedules that a communicator has prepared, by shape of call. Bounded.
 #pragma once
 
 #include <list>
@@ -16,7 +16,7 @@ struct CallShape {
   Call call;
   bool in_place = false;
   bool shared = false;   // its buffers lie in shared memory
-  std::vector<int> late = {};   // ranks that it takes for late
+  std::vector<int> late = {};   // positions of the ranks that it takes for late
   bool operator==(const CallShape& other) const;
 };
 
@@ -24,16 +24,16 @@ struct Prepared {
   CallShape shape;
   std::shared_ptr<const CompiledSchedule> bound;
   std::uint64_t choice = 0;                      // hash of algorithm, knobs, segments and window
-  bool shared = false;                           // its steps touch the buffers of peers
-  bool load_store = false;                         // likewise, or their stages: nothing is sent
-  bool has_notes = false;                        // at the end of its messages
+  bool shared = false;                           // its steps access the buffers of peers
+  bool load_store = false;                       // it sends nothing
+  bool has_notes = false;                        // its messages end with notes
   std::size_t staging_bytes = 0;                 // of a staging buffer, if it stages in the node
   std::vector<std::shared_ptr<ActiveOp>> active_ops;  // some under way, some free to start again
 };
 
 class ScheduleCache {
  public:
-  // The newest shapes are kept; the others are forgotten, and made again when they come back.
+  // Shapes kept, the last used ones; others are prepared again when they come back.
   static constexpr std::size_t kMost = 128;
 
   std::shared_ptr<Prepared> find(const CallShape& shape);

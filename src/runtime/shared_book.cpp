@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// The parts of these ranks of the world; nothing if one of them has none.
+// Returns the parts of these ranks of the world; empty if one of them has none.
 std::vector<std::byte*> parts_of(const Allocation& held, const std::vector<int>& ranks) {
   if (held.ranks == ranks) return held.parts;
   std::vector<std::byte*> parts;
@@ -55,7 +55,7 @@ std::optional<SharedPlaces> SharedBook::find(const Call& call, const Problem& pr
   places.peers.resize(std::size_t(problem.ranks));
   const Space input = home(problem, Space::input), output = home(problem, Space::output);
   for (const Space space : {Space::input, Space::output}) {
-    if (space != input && space != output) continue;   // in place: one buffer under one name
+    if (space != input && space != output) continue;   // an in-place call uses one buffer
     const bool in = space == Space::input;
     const void* buffer = in ? call.input : call.output;
     const auto held = holder(buffer, bytes_of(in ? layout.input : layout.output, call.type));

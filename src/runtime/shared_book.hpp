@@ -1,4 +1,4 @@
-// SharedBook: the shared memory that a process holds, and where the buffers of a call lie in it.
+// SharedBook: the shared memory that a process holds; it finds the buffers of a call there.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-// Where a call's buffers lie.
+// A call's buffers in shared memory.
 struct SharedPlaces {
   std::vector<PeerBuffers> peers;   // by position
   std::uint64_t name = 0;           // equal on all ranks if they passed corresponding buffers
@@ -23,9 +23,9 @@ struct SharedPlaces {
 // One collective allocation, as this process sees it.
 struct Allocation {
   std::uint64_t number = 0;         // equal on all ranks, new for each
-  std::vector<int> ranks;           // of the world, that have a part, by position
+  std::vector<int> ranks;           // ranks of the world that have a part, by position
   std::vector<std::byte*> parts;    // by position
-  std::size_t rank = 0;             // own position
+  std::size_t rank = 0;             // this process's position
   std::size_t bytes = 0;            // of a part
 };
 
@@ -33,12 +33,12 @@ struct Allocation {
 class SharedBook {
  public:
   void add(const std::shared_ptr<const Allocation>& allocation);
-  // Grows whenever there is more or less shared memory; 0 while there has been none.
+  // Number of allocations and releases of shared memory so far.
   std::uint64_t changes() const { return changes_->load(std::memory_order_acquire); }
-  // For those who hold shared memory: to be added to when it goes.
+  // Counter behind changes(), which an allocation increments when it is released.
   std::shared_ptr<std::atomic<std::uint64_t>> counter() const { return changes_; }
-  // Nothing unless all the buffers that the call uses lie in allocations of which all its ranks
-  // (of the world, by position) have a part.
+  // Returns the places of the call's buffers. Nothing if one lies outside of the allocations, or in
+  // one of which a rank of the call has no part. `ranks`: ranks of the world by position.
   std::optional<SharedPlaces> find(const Call& call, const Problem& problem, const Layout& layout,
                                    const std::vector<int>& ranks) const;
 

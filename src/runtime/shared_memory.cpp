@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// What a rank says about its part, of a fixed size: "<pid> <descriptor> <nonce>", or nothing.
+// Bytes of a rank's card, which describes its part: "<pid> <descriptor> <nonce>", or nothing.
 constexpr std::size_t kCard = 64;
 
-// Every rank's part as a file of its own, which begins with a number that only the ranks know until
-// all have found it there.
+// Keeps every rank's part in a file of its own. The file begins with a random number until all
+// ranks have attached it, so that they recognise it.
 class Parts : public SharedMemory {
  public:
   explicit Parts(const Wanted& wanted)
@@ -27,7 +27,7 @@ class Parts : public SharedMemory {
     file_bytes_ = std::max<std::size_t>(1, (bytes_ + unit - 1) / unit) * unit;
   }
 
-  // The card of the own part; empty where there is no shared memory.
+  // Creates this rank's part and returns its card; empty if there is no shared memory.
   std::string create(const std::string& folder, std::size_t rank, std::size_t ranks) {
     files_.resize(ranks);
     rank_ = rank;
@@ -52,7 +52,7 @@ class Parts : public SharedMemory {
     std::istringstream words(card);
     std::string pid, descriptor;
     std::uint64_t nonce = 0;
-    if (!(words >> pid >> descriptor >> nonce)) return false;   // its own trouble
+    if (!(words >> pid >> descriptor >> nonce)) return false;   // the peer reports its reason
     try {
       files_[peer] = SharedFile::attach(pid + " " + descriptor, file_bytes_);
       if (std::memcmp(files_[peer].data(), &nonce, sizeof(nonce)) != 0)
@@ -64,7 +64,7 @@ class Parts : public SharedMemory {
     return true;
   }
 
-  // Memory of this rank alone; whether it is to say why.
+  // Takes private memory. `speaks`: keeps the reason, for trouble().
   void settle_private(bool speaks) {
     files_.clear();
     own_.resize(bytes_);
@@ -75,7 +75,7 @@ class Parts : public SharedMemory {
     if (changes_) changes_->fetch_add(1, std::memory_order_release);
   }
 
-  // Every rank reaches every part.
+  // Takes the shared memory, which every rank has attached.
   void settle_shared(const Wanted& wanted, const SharedBook& book) {
     changes_ = book.counter();
     files_[rank_].close_descriptor();
@@ -101,8 +101,8 @@ class Parts : public SharedMemory {
   std::size_t rank_ = 0;
   std::string trouble_;
   std::vector<SharedFile> files_;
-  std::vector<std::byte> own_;   // where memory is not shared
-  std::shared_ptr<std::atomic<std::uint64_t>> changes_;   // of the book
+  std::vector<std::byte> own_;   // private memory
+  std::shared_ptr<std::atomic<std::uint64_t>> changes_;   // counter of the book
   Allocation allocation_;
 };
 
@@ -120,8 +120,8 @@ std::vector<std::string> share_cards(const RankCalls& calls, const std::string& 
   return cards;
 }
 
-// The number of ranks if all have reached all parts; else the first that knows why not, or the last
-// one: somebody does.
+// Returns the first rank that knows why it has not reached all parts; the number of ranks if all
+// have. A rank that does not know gives the last rank, since another one knows.
 int first_in_trouble(const RankCalls& calls, bool reached, const std::string& trouble) {
   std::int32_t first = calls.ranks;
   if (!reached) first = trouble.empty() ? calls.ranks - 1 : calls.rank;

@@ -1,5 +1,5 @@
-// What the ranks of a communicator have around them: the machine that choices reckon with, and
-// which of them share a node. Equal on all ranks.
+// Topology: the machine that a communicator's choices assume, and the nodes of its ranks. Results
+// are equal on all ranks.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace paceline {
 
-// `nodes`: of every rank of the world; empty: they share one. `between`: for ranks of several
-// nodes.
+// Returns the machine of the group. `nodes`: of every rank of the world; empty: all share one.
+// `between`: the machine if the group spans nodes.
 Assumed assumed_in(const Group& group, const std::vector<int>& nodes, const Assumed& between);
 bool on_one_node(const Group& group, const std::vector<int>& nodes);
 int count_nodes(const Group& group, const std::vector<int>& nodes);
-// The node of each of its ranks, numbered by their first ranks; empty where they share one, or each
-// has its own.
+// Returns the node of each rank of the group; nodes are numbered in the order of their first ranks.
+// Empty if all ranks share one node, or each has its own.
 std::vector<int> nodes_in(const Group& group, const WorldConfig& config);
 StagingLimits staging_limits_of(const Group& group, const WorldConfig& config);
-// "2 nodes of 4 ranks"; `nodes` as nodes_in() has them.
+// Returns text such as "2 nodes of 4 ranks". `nodes`: as nodes_in() returns them.
 std::string described_nodes(const std::vector<int>& nodes);
 
 }  // namespace paceline

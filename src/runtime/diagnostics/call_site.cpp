@@ -22,7 +22,8 @@ std::string_view name_of_file(const Dl_info& info) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// A program that is not relocated is known to its own tables by absolute addresses.
+// Returns the address as the file's own tables have it: absolute in a program that is not
+// relocated, else an offset.
 std::uintptr_t offset_in(const Dl_info& info, const void* address) {
   const auto* header = static_cast<const unsigned char*>(info.dli_fbase);
   std::uint16_t type = ET_DYN;
@@ -41,14 +42,14 @@ std::string describe_place(const void* address) {
   return str(name_of_file(info), place, info.dli_sname ? str(" (", info.dli_sname, ")") : "");
 }
 
-// The drop-in library is two files, both called after us.
+// Skips all files named libpaceline*, since the drop-in library consists of two.
 std::string native_call_site() {
   Dl_info own{}, info{};
   if (dladdr(reinterpret_cast<void*>(&native_call_site), &own) == 0) return {};
   void* frames[kFrames];
   const int count = backtrace(frames, kFrames);
   for (int i = 0; i < count; ++i) {
-    const void* call = static_cast<const char*>(frames[i]) - 1;   // and not the next line's
+    const void* call = static_cast<const char*>(frames[i]) - 1;   // the return address less 1
     if (dladdr(call, &info) == 0 || info.dli_fbase == own.dli_fbase ||
         name_of_file(info).starts_with("libpaceline"))
       continue;

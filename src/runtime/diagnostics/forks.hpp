@@ -1,7 +1,7 @@
-// Forks: whether this process is a child that fork() made after something was made in its parent.
+// Forks: detects that this process is a forked child of the one that made an object.
 //
-// A child has its parent's memory and none of its threads: what was locked stays locked, and what
-// it would say in shared memory, the parent's peers would believe.
+// A child has its parent's memory and none of its threads: held locks stay locked, and the parent's
+// peers would believe what the child writes to shared memory.
 #pragma once
 
 #include <atomic>
@@ -9,11 +9,11 @@
 
 namespace paceline {
 
-// How many forks lie between this process and the one that loaded the library, as far as they have
-// been counted: a number that a child does not share with its parent.
+// Number of forks between the process that loaded the library and this one, since count_forks(). A
+// child's number differs from its parent's.
 inline std::atomic<std::uint32_t> forks_counted{0};
 inline std::uint32_t forks() { return forks_counted.load(std::memory_order_relaxed); }
 
-void count_forks();   // from now on; once is enough
+void count_forks();   // begins to count; repeated calls do nothing
 
 }  // namespace paceline

@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-// One file per process and folder: several worlds of a process write to the same one.
+// Returns the recorder of this folder and rank. Worlds of a process that agree in these share one.
 std::shared_ptr<Recorder> recorder_of(const ProfileConfig& config) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<Recorder>> open;
@@ -46,7 +46,7 @@ std::uint64_t message_bytes(const Call& call, std::size_t ranks) {
 
 void Profile::begin(const ProfileConfig& config) {
   recorder_ = nullptr;
-  ++turn_;   // also where there is no file: it is equal on all ranks
+  ++turn_;   // also if the file cannot be made, since it is equal on all ranks
   auto recorder = recorder_of(config);
   const std::lock_guard lock(mutex_);
   site_ = recorder->site(label_);

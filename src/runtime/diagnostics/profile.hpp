@@ -1,4 +1,4 @@
-// What a session records of its communicators' calls, where a profile is asked for.
+// Profile: records the calls of a session's communicators, if a profile is asked for.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,16 @@ namespace paceline {
 struct Group;
 struct ActiveOp;
 
-// Recording can begin and end while others are in calls: a recorder that one of them may still
-// write to is kept.
+// Recording can begin and end while other threads are in calls, which may still write to an old
+// recorder. So all recorders are kept.
 class Profile {
  public:
-  // From now on calls are recorded there. Throws a resource error where that cannot be.
+  // Begins to record calls. Throws a resource error if the file cannot be made.
   void begin(const ProfileConfig& config);
   void end();
-  std::uint32_t turn() const { return turn_; }   // how often it has begun
+  std::uint32_t turn() const { return turn_; }   // number of times that it has begun
   Recorder* recorder() const { return recorder_.load(std::memory_order_acquire); }
-  // What calls are labelled by that have no tag.
+  // Sets the label of calls without their own.
   void label(std::string text);
 
   CallRecord* enter(Group& group, const Call& call, bool nonblocking);
@@ -35,22 +35,22 @@ class Profile {
   std::uint32_t communicator_for(Recorder& recorder, Group& group);
 
   std::atomic<Recorder*> recorder_{nullptr};
-  std::atomic<std::uint32_t> turn_{0};   // of recorders, so far
+  std::atomic<std::uint32_t> turn_{0};
   std::atomic<std::uint32_t> site_{0};
-  std::mutex mutex_;   // of what follows
+  std::mutex mutex_;   // guards the members below
   std::string label_;
   std::vector<std::shared_ptr<Recorder>> kept_;
 };
 
-// Records a call for as long as it lives: from the entry to the exit, or to the error.
+// Records a call from its construction to its destruction: the entry, and the exit or error.
 class Profiled {
  public:
   Profiled(Profile& profile, Group& group, const Call& call, bool nonblocking = false);
   ~Profiled();
   Profiled(const Profiled&) = delete;
-  // A non-blocking call is complete when the operation is.
+  // Gives a non-blocking call's record to its operation, which completes it.
   void follow(ActiveOp& active) const;
-  CallRecord* followed() const { return record_; }   // that follow() would have it complete
+  CallRecord* followed() const { return record_; }   // the record that follow() gives
 
  private:
   CallRecord* record_ = nullptr;

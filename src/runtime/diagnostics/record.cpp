@@ -18,7 +18,7 @@ namespace paceline {
 namespace {
 
 constexpr std::uint32_t kMostRecorded = 64;   // calls of each communicator
-constexpr int kShown = 8;                     // of them, where people read
+constexpr int kShown = 8;                     // calls of each communicator in the text
 
 template <class Values, class Write>
 std::string list(const Values& values, Write&& write, const char* between = ", ") {
@@ -108,7 +108,7 @@ bool write_record(const FlightRecord& record, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const std::string name = str(folder, "/rank-", record.rank);
-  constexpr unsigned kMode = 0644;   // who may read the folder may read them
+  constexpr unsigned kMode = 0644;   // readable by all users that can read the folder
   const bool well = replace_file(name + ".json", json_of(record), kMode).empty();
   return replace_file(name + ".txt", text_of(record), kMode).empty() && well;
 }

@@ -1,5 +1,5 @@
-// Flight record: what a rank has called last and what it is in, to be held against what the other
-// ranks have (paceline doctor --record).
+// Flight record: the last calls of a rank and those under way, to be compared with those of other
+// ranks (paceline doctor --record).
 #pragma once
 
 #include <string>
@@ -13,35 +13,35 @@ struct RecordedCall {
   std::uint32_t number = 0;        // among the communicator's calls, from 1
   Fingerprint fingerprint;
   bool under_way = false;
-  double waited_s = 0;             // while it is under way
-  std::vector<int> waits_for;      // likewise: positions
+  double waited_s = 0;             // of a call under way
+  std::vector<int> waits_for;      // positions of the ranks that a call under way waits for
 };
 
 struct RecordedCommunicator {
   std::uint64_t context = 0;       // equal on all its ranks
   std::vector<int> ranks;          // position -> rank of the world
-  int rank = 0;                    // own position
-  std::string broken;              // empty, or why
+  int rank = 0;                    // this rank's position
+  std::string broken;              // why it is broken; empty: it works
   std::vector<RecordedCall> calls; // the last ones, oldest first
-  std::string called_at = {};      // once broken: where this rank's program was, if that is known
+  std::string called_at = {};      // this rank's call site at the break; empty: unknown
 };
 
 struct FlightRecord {
   int rank = 0, ranks = 1;         // of the world
-  std::string reason;              // what it was written for
+  std::string reason;              // why it was written
   std::vector<RecordedCommunicator> communicators;
 };
 
-// Of all communicators, with the session's lock held.
+// Returns the record of all communicators of a session. Requires the session's lock.
 struct SessionState;
 FlightRecord record_of(const SessionState& state, const std::string& reason);
 
-// One object with the names of the fields above; a call as describe() says it.
+// Returns one JSON object with the names of the fields above, and calls as describe() prints them.
 std::string json_of(const FlightRecord& record);
 std::string text_of(const FlightRecord& record);   // the same, for people
 
-// Writes rank-<rank>.json and .txt into the folder, each at once. Whether that went well: a record
-// is written where something else is wrong already, so it makes no errors of its own.
+// Writes rank-<rank>.json and .txt into the folder, each atomically. Returns false on failure
+// instead of throwing, since a record is written after another error.
 bool write_record(const FlightRecord& record, const std::string& folder);
 
 }  // namespace paceline

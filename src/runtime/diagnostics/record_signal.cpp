@@ -18,8 +18,8 @@
 namespace paceline {
 namespace {
 
-// All that a handler may touch: a pipe that the thread reads, and what handled each signal before.
-// A child of fork() inherits the handler, so `before` outlives the fork; pipe and thread do not.
+// Data of the signal handler: a pipe that the thread reads, and the previous handlers. A child of
+// fork() inherits the handler, so `before` outlives the fork; pipe and thread do not.
 int bell[2] = {-1, -1};
 pid_t owner = 0;
 bool is_handled[_NSIG];
@@ -29,9 +29,9 @@ struct Asked {
   std::mutex mutex;
   std::vector<std::pair<std::string, std::weak_ptr<Session>>> sessions;
 };
-Asked* all = nullptr;   // outlives whoever ends the process
+Asked* all = nullptr;   // never destroyed, since the thread may use it until the process ends
 
-// In the child of a fork: the parent's thread may have held the mutex, and reads the pipe.
+// Runs in the child of a fork: the parent's thread reads the pipe, and may have held the mutex.
 void forget() {
   all = new Asked;
   owner = 0;
@@ -72,8 +72,8 @@ void listen(int signal) {
   while (read(bell[0], &letter, 1) == 1) write_all(signal);
 }
 
-// Never twice for a signal, also not after a fork: the handler would be what was there before it,
-// and call itself.
+// Installs the handler once per signal, even across forks: installed twice, it would be its own
+// predecessor and call itself.
 void handle(int signal) {
   if (signal >= 1 && signal < _NSIG && is_handled[signal]) return;
   struct sigaction ours {}, old {};

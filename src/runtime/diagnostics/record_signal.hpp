@@ -1,4 +1,4 @@
-// Flight records on request from outside: kill -USR2 of a rank that seems to hang.
+// Flight records on a signal: kill -USR2 of a rank that seems to hang writes its record.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,10 @@ namespace paceline {
 
 class Session;
 
-// From now on the signal makes this process write the record of the session into the folder, for
-// as long as there is one; what handled the signal before still does. A thread of its own writes,
-// so that a rank which computes, or waits elsewhere, answers as well. One signal per process: the
-// first one asked for. Nothing for signal 0, or without a folder. Throws a usage error where the
-// system does not let it be handled.
+// Makes the signal write the session's record into the folder, as long as the session lives. The
+// previous handler still runs. A separate thread writes, so that a rank which computes, or waits
+// elsewhere, answers as well. A process has one such signal: the first one asked for. Does nothing
+// for signal 0, or without a folder. Throws a usage error if the signal cannot be handled.
 void record_on_signal(int signal, const std::string& folder, const std::weak_ptr<Session>& session);
 
 }  // namespace paceline
