@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By which users and launchers say over what an MPI sends.
+// Variables by which users and launchers choose the network of an MPI.
 constexpr const char* kVariables[] = {
     "FI_PROVIDER",     "FI_TCP_IFACE",   "FI_OFI_RXM_BUFFER_SIZE",  "I_MPI_FABRICS",
     "I_MPI_OFI_PROVIDER", "MPIR_CVAR_CH4_NETMOD", "OMPI_MCA_btl",   "OMPI_MCA_btl_tcp_if_include",
@@ -26,7 +26,7 @@ std::string line_of(const fs::path& file) {
   return line;
 }
 
-// What /proc/cpuinfo says of a processor, by the names that architectures have for it.
+// Returns the processor's model from /proc/cpuinfo, whose keys differ between architectures.
 std::string processor_of(const std::string& file) {
   std::set<std::string> kinds;
   std::ifstream in(file);
@@ -40,15 +40,15 @@ std::string processor_of(const std::string& file) {
 
 std::set<std::string> entries_of(const fs::path& folder) {
   std::set<std::string> names;
-  std::error_code error;   // a folder that is not there has none
+  std::error_code error;   // a missing folder has no entries
   for (const auto& entry : fs::directory_iterator(folder, error))
     names.insert(entry.path().filename().string());
   return names;
 }
 
-// The adapters that are up, by kind, speed and size of packets: names and how many there are of a
-// kind differ between nodes, and with every container that is started. Virtual ones count where
-// there are no others.
+// Returns the adapters that are up, by kind, speed and packet size. Names and numbers are left out,
+// since they differ between nodes, and change with every container that is started. Virtual
+// adapters count only if there are no others.
 std::string adapters(const fs::path& system) {
   std::set<std::string> real, all;
   for (const std::string& name : entries_of(system / "class/net")) {

@@ -6,21 +6,21 @@
 namespace paceline {
 namespace {
 
-// A port is kept by each message for a gap, besides its bytes: at least this part of the time of a
-// small message's bytes, and more where small ones are so many times slower than the fastest.
+// A message occupies a port for a gap besides its bytes: at least kLeastGap of the time of a small
+// message's bytes, and more if small messages are kSlower times slower than the fastest.
 constexpr double kLeastGap = 0.03, kSlower = 1.2;
-// Ratios above which longer messages count as slower. Noise is not to rule out modest and medium
-// ones, which are the alternative to large ones.
+// Ratios above which longer messages count as slower. They leave room for noise: modest and medium
+// messages are the alternative to large ones.
 constexpr double kBetweenSlower = 1.2, kLargeSlower = 1.2;
 
 // A byte of a lone message takes at least this part of the time of one in a train.
 constexpr double kLeastLone = 0.1;
-constexpr double kMostContention = 0.7;   // so that a round in which few send still has a cost
+constexpr double kMostContention = 0.7;   // a round in which few send must still have a cost
 
-// A large message: what a link carries in so long, at least and at most so many bytes.
+// Time of a large message on the link, and its least and most bytes.
 constexpr double kLargeS = 10e-3, kLeastLarge = 256 << 10, kMostLarge = 1 << 20;
 
-// Noise has to reach more than half of them to change it.
+// Noise changes the median only if it reaches more than half of the looks.
 double median(std::vector<double> looks) {
   std::sort(looks.begin(), looks.end());
   return looks[(looks.size() - 1) / 2];
@@ -30,7 +30,7 @@ double mean(const std::vector<double>& looks) {
   return std::accumulate(looks.begin(), looks.end(), 0.0) / double(looks.size());
 }
 
-// The worst may be others' doing.
+// Leaves out the longest look, which other work may have caused.
 double mean_but_the_worst(std::vector<double> looks) {
   if (looks.size() > 1) looks.erase(std::max_element(looks.begin(), looks.end()));
   return mean(looks);

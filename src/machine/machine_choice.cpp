@@ -18,8 +18,8 @@ namespace {
 constexpr std::string_view kAuto = "auto";
 constexpr std::size_t kMostKept = 32;
 
-// What worlds of this process have measured or sampled: a program with many communicators of MPI
-// makes many worlds of one layout, and its folder may be read-only.
+// Figures that worlds of this process have measured or sampled: a program with many communicators
+// of MPI makes many worlds of one layout, and its folder may be read-only.
 struct Kept {
   std::mutex mutex;
   std::vector<MeasuredMachine> machines;
@@ -42,7 +42,7 @@ void remember(const MeasuredMachine& measured) {
   if (kept.machines.size() > kMostKept) kept.machines.pop_back();
 }
 
-// Who shares a node with whom, in rank order, and whether neighbours send by MPI, too.
+// Returns a hash of the node of every rank, and of whether ranks of a node use MPI as well.
 std::string layout_of(const WorldConfig& config) {
   std::string text = config.only_mpi ? "mpi" : "shm";
   for (const int node : config.nodes) text += str(' ', node);
@@ -61,7 +61,7 @@ std::string line(std::string_view& text) {
   return out;
 }
 
-// Rank 0's part: its file, and those of its entries that may be it.
+// Returns rank 0's part of the note: its file, and the entries with this layout.
 std::string what_is_known(const WorldConfig& config) {
   const std::string layout = layout_of(config);
   const MachineFile file = read_machine_file(config.machine_dir);
@@ -94,7 +94,7 @@ Assumed taken(const MeasuredMachine& found, const std::string& path) {
   return out;
 }
 
-// Why this start measures.
+// Returns the reason for which this start measures.
 std::string reason(const KnownMachine& known, bool disagrees) {
   if (disagrees)
     return str("a sample disagrees with the figures of ", known.found->day, " in ", known.path);
@@ -104,7 +104,7 @@ std::string reason(const KnownMachine& known, bool disagrees) {
   return str("there are no figures in ", known.path, " yet");
 }
 
-// Measures, and keeps what it has found.
+// Measures, and writes the figures to the machine file.
 Assumed measured(Communicator all, const WorldConfig& config, bool disagrees) {
   const KnownMachine& known = *config.known;
   const double begun_s = now_s();
@@ -114,7 +114,7 @@ Assumed measured(Communicator all, const WorldConfig& config, bool disagrees) {
   const bool failed = found.machine.name != "probed";
   if (!failed) {
     entry.sample_s_per_byte = sample_links(all, config, found.machine.across.beta_s_per_byte);
-    found = taken(entry, known.path);   // to the last digit as later starts will read it
+    found = taken(entry, known.path);   // rounded as later starts will read it
     remember(entry);
   }
   if (all.rank() != 0) return found;

@@ -30,7 +30,7 @@ constexpr int kMostRanks = 1 << 24;
   fail(Fault::usage, "is damaged (", what, ")");
 }
 
-// The text up to `end`, which it must have; takes both off.
+// Takes the text up to `end` off, and `end` as well; fails if there is none.
 std::string_view take(std::string_view& text, char end, std::string_view what) {
   const std::size_t at = text.find(end);
   if (at == text.npos) damaged(what);
@@ -64,16 +64,16 @@ struct Descriptor {
 
 std::string why(const char* what) { return str(what, ": ", std::strerror(errno)); }
 
-// The folder and what is missing above it, for this user alone; but not a home.
+// Makes the folder and those missing above it, for this user alone, but not the user's home.
 void make_folder(const std::string& folder) {
   const std::string home = value_of("HOME").value_or("");
   for (std::size_t at = folder.starts_with(home + "/") ? home.size() : 0; at != folder.npos;) {
     at = folder.find('/', at + 1);
-    mkdir(folder.substr(0, at).c_str(), 0700);   // what could not be made shows as it is opened
+    mkdir(folder.substr(0, at).c_str(), 0700);   // a failure shows when the folder is opened
   }
 }
 
-// What is wrong with an open file, for its contents to be believed; empty: nothing.
+// Returns why an open file's contents cannot be trusted; empty: they can.
 std::string distrust(const struct stat& found) {
   if (!S_ISREG(found.st_mode)) return "is no regular file";
   if (found.st_uid != geteuid())
@@ -83,7 +83,7 @@ std::string distrust(const struct stat& found) {
   return {};
 }
 
-// The bytes of a file of at most kMostBytes.
+// Returns the bytes of a file of at most kMostBytes.
 std::string contents(int file) {
   std::string text(kMostBytes + 1, '\0');
   std::size_t filled = 0;
@@ -99,9 +99,9 @@ std::string contents(int file) {
   return text;
 }
 
-// Writes a new file and gives it the name of the old one; why not, or empty.
+// Writes a new file and renames it to the old one. Returns why this failed; empty: it did not.
 std::string replace_file(int folder, const std::string& text) {
-  std::uint64_t random = 0;   // other nodes that share the folder have processes of this number
+  std::uint64_t random = 0;   // a process id is not unique: nodes may share the folder
   if (getrandom(&random, sizeof(random), 0) != sizeof(random)) return "there are no random numbers";
   const std::string beside = str(kName, ".new-", hex(random));
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -130,7 +130,7 @@ std::string replace_file(int folder, const std::string& text) {
 
 std::string machine_folder() {
   if (std::string asked = text_of(Option::machine_dir); !asked.empty()) return asked;
-  // The standard of XDG: what is no path from the root on does not count.
+  // The XDG standard ignores relative paths.
   if (const auto cache = value_of("XDG_CACHE_HOME"); cache && cache->starts_with('/'))
     return *cache + "/paceline";
   if (const auto home = value_of("HOME"); home && home->starts_with('/'))
@@ -202,7 +202,7 @@ MachineFile read_machine_file(const std::string& folder) {
     return out;
   }
   out.path = folder + "/" + kName;
-  // Whoever waits for a pipe would wait for ever.
+  // O_NONBLOCK, since opening a pipe could block for ever.
   const Descriptor file(open(out.path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.number < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return out;
@@ -226,7 +226,7 @@ MachineFile read_machine_file(const std::string& folder) {
 }
 
 std::string keep_machine(const std::string& folder, const MeasuredMachine& measured) {
-  MachineFile file = read_machine_file(folder);   // what others have kept meanwhile stays
+  MachineFile file = read_machine_file(folder);   // keeps entries that other jobs have written
   if (!file.replaceable) return file.trouble;
   std::erase_if(file.machines, [&](const MeasuredMachine& one) {
     return one.layout == measured.layout && one.hardware == measured.hardware;

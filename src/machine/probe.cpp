@@ -20,38 +20,38 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kRing = 3;   // ranks in a ring, or one or two more: few, so a look is short
-// Of the subgroups, one for each use.
+// Tags of the subgroups, one for each use.
 constexpr std::uint64_t kTag = 0x6c6f6f6b, kTagOfAll = 0x6c6f6f6c, kTagOfSamples = 0x6c6f6f6d;
 constexpr int kShortCalls = 4;   // in each series
 constexpr int kSeries = 10, kFewestSeries = 3;
-// Of small, modest and medium messages (link_fit.hpp), which our transport sends together with
-// their headers.
+// Bytes of small, modest and medium messages (link_fit.hpp), without the transport's headers.
 constexpr std::array<std::size_t, kLengths - 1> kBytes{8u << 10, 16u << 10, 32u << 10};
-// Of the block that a train carries: it doubles until that takes long enough for clock and noise.
+// Bytes of the block that a train carries. It grows until it takes kLongEnoughS, long enough for
+// clock and noise.
 constexpr std::size_t kFirstBytes = 128u << 10, kMostBytes = 1u << 20, kGrows = 2;
 constexpr double kLongEnoughS = 5e-3;
-// Before a lone message, so that queues and buckets of the network are as a call finds them.
+// Pause before a lone message, so that queues and buckets of the network are as a call finds them.
 constexpr auto kPause = std::chrono::milliseconds(2);
 constexpr int kWindow = 6;   // as in tune/choose.cpp
 constexpr int kFewestLooks = 2, kMostLooks = 12;   // trains of each length
-// Series of rounds of all nodes stop after this long, where other work holds them up.
+// Limit of the series of rounds of all nodes, in case other work delays them.
 constexpr double kMostSeriesS = 0.06;
 // A whole probe may take as long as the link takes for kBudgetBytes, 0.5 s at 200 Mbit/s, within
-// these bounds; trains may take kOfTrains of that, and a rank sends so many bytes in them at most.
+// these bounds. Trains may take kOfTrains of that; a rank sends at most kMostLookBytes in them.
 constexpr double kBudgetBytes = 12.5e6, kLeastBudgetS = 0.5, kMostBudgetS = 2, kOfTrains = 0.6;
 constexpr double kMostLookBytes = 64 << 20;
-// A sample: seconds once round the ring, and messages at least; how often it is taken, as a train
-// and with one byte, for the least time to count.
+// A sample: seconds once round the ring, and its least number of messages.
 constexpr double kSampleS = 2.5e-3, kLeastSample = 2;
+// Number of trains, and of one-byte messages, of which the least time counts.
 constexpr int kSamples = 2, kShortSamples = 3;
-// It disagrees where it is so many times as long or short, in all of so many rounds.
+// A sample disagrees if it is kDisagrees times as long or short in all kRounds rounds.
 constexpr double kDisagrees = 3;
 constexpr int kRounds = 3;
 constexpr std::size_t kSumElements = 64u << 10;
 constexpr int kSums = 5;
 // Time-outs of calls in a ring, and among all first ranks, which wait for a ring that has failed.
 constexpr int kRingMs = 10000, kFirstsMs = 20000;
-constexpr int kAnswers = 64;   // of a thread that is woken
+constexpr int kAnswers = 64;   // times that a thread is woken in task_s()
 
 template <class Look>
 double least_of(int looks, Look&& look) {
@@ -68,7 +68,7 @@ Call prepared(Collective collective, const char* algorithm) {
   return call;
 }
 
-// The greatest of what the ranks pass.
+// Returns the greatest value that a rank passes.
 double greatest(Communicator& ranks, double mine) {
   Call call = prepared(Collective::allreduce, "recursive_doubling");
   call.type = Type::f64;
@@ -85,8 +85,8 @@ class Ring {
   explicit Ring(Communicator& ring, std::size_t most_bytes = kMostBytes)
       : ring_(ring), most_(most_bytes), memory_((std::size_t(ring.size()) + 1) * most_) {}
 
-  // Every rank's block of `bytes` once round the ring, in trains of `pieces` messages: the seconds
-  // from one rank to the next.
+  // Passes every rank's block of `bytes` once round the ring, in trains of `pieces` messages.
+  // Returns the seconds from one rank to the next.
   double block_s(std::size_t bytes, int calls, std::size_t pieces = 1) {
     Call call = prepared(Collective::allgather, "ring");
     call.cut.segments = int(pieces);
@@ -99,13 +99,12 @@ class Ring {
     return (now_s() - begun_s) / calls / (ring_.size() - 1);
   }
 
-  // `looks` trains of each length in turn, or fewer where they take too long: blocks of `bytes`, or
-  // of one large message. Each comes after a barrier: what the last one has left in queues must not
-  // count as the next one's.
+  // Times `looks` trains of each length in turn, or fewer if they take too long: blocks of `bytes`,
+  // or of one large message. A barrier before each train empties the queues.
   LinkSamples in_turn(std::size_t bytes, std::size_t large, int looks, double begun_s,
                       double budget_s) {
     LinkSamples found;
-    double took_s = 0;   // the last turn
+    double took_s = 0;   // time of the last turn
     for (int i = 0; i < looks; ++i) {
       const double at_s = now_s();
       if (i >= kFewestLooks && agreed(at_s - begun_s + took_s) > budget_s) break;
@@ -120,27 +119,27 @@ class Ring {
     return found;
   }
 
-  // Seconds per byte of a short train, the least of some.
+  // Returns the seconds per byte of a short train, the least of kSamples.
   double sample_s(std::size_t bytes) {
     ring_.run(prepared(Collective::barrier, "dissemination"));
     return least_of(kSamples, [&] { return block_s(bytes, 1, bytes / kBytes.front()); }) /
            double(bytes);
   }
 
-  // Of a one-byte message, the least of some.
+  // Returns the seconds of a one-byte message, the least of kShortSamples.
   double one_byte_s() {
     return least_of(kShortSamples, [&] { return block_s(1, kShortCalls); });
   }
 
-  // Of one message from each rank, after a pause.
+  // Returns the seconds of one message from each rank, after a pause.
   double lone_message_s(std::size_t bytes) {
     std::this_thread::sleep_for(kPause);
     ring_.run(prepared(Collective::barrier, "dissemination"));
     return block_s(bytes, 1);
   }
 
-  // A byte along the chain of all ranks, in the next call on from its last one: so one message at a
-  // time. Seconds for each.
+  // Passes a byte along the chain of all ranks; the next call goes on from its last rank, so that
+  // one message is under way at a time. Returns the seconds of each message.
   double alone_s(int calls) {
     Call call = prepared(Collective::broadcast, "chain");
     call.output = memory_.data();
@@ -162,7 +161,7 @@ class Ring {
   Communicator& ring_;
   std::size_t most_;   // bytes of a block
   std::vector<std::byte> memory_;
-  int last_ = 0;   // the rank to which the last byte of alone_s() has come
+  int last_ = 0;   // the rank at which the last chain of alone_s() ended
 };
 
 double sum_s_per_byte() {
@@ -177,8 +176,8 @@ double sum_s_per_byte() {
   return least / double(kSumElements * sizeof(float));
 }
 
-// A thread wakes another and sleeps until that one has woken it, as for a task of the task graph.
-// The least of some; 0 where no thread can be started.
+// Returns the seconds in which a thread wakes another and is woken by it, as for a task of the task
+// graph: the least of kAnswers; 0 if no thread can be started.
 double task_s() {
   std::mutex mutex;
   std::condition_variable turns;
@@ -228,7 +227,7 @@ std::vector<int> probing_ring(const std::vector<int>& nodes, int rank) {
   const auto of_node = [&](int r) { return nodes[std::size_t(r)] == nodes[std::size_t(rank)]; };
   const auto own = std::size_t(std::find_if(first.begin(), first.end(), of_node) - first.begin());
   const std::size_t rings = std::max<std::size_t>(1, first.size() / kRing);
-  // So that no ring is longer than another by more than one.
+  // Rings differ in length by one at most.
   const auto begin = [&](std::size_t ring) { return ring * first.size() / rings; };
   std::size_t ring = 0;
   while (own >= begin(ring + 1)) ++ring;
@@ -239,7 +238,7 @@ std::vector<int> probing_ring(const std::vector<int>& nodes, int rank) {
 LinkFit look_at_links(Communicator& ring) {
   const double begun_s = now_s();
   Ring look(ring);
-  look.block_s(1, 1);   // connections are made
+  look.block_s(1, 1);   // makes the connections
   const double alpha_s = least_of(kSeries, [&] { return look.block_s(1, kShortCalls); });
   const double lone_s = least_of(kSeries, [&] { return look.lone_message_s(kBytes.front()); });
   std::size_t bytes = kFirstBytes;
@@ -252,7 +251,7 @@ LinkFit look_at_links(Communicator& ring) {
   const std::size_t large = std::min(large_bytes(s_per_byte), kMostBytes);
   const double budget_s =
       kOfTrains * std::clamp(kBudgetBytes * s_per_byte, kLeastBudgetS, kMostBudgetS);
-  // Of a turn, by each rank.
+  // Bytes that each rank sends in a turn.
   const double sent = hops * double(kBytes.size() * bytes + large);
   const double most = std::min(budget_s / s_per_byte, kMostLookBytes) / sent;
   const int looks = int(std::clamp<double>(most, kFewestLooks, kMostLooks));
@@ -312,7 +311,7 @@ Assumed agree_on_links(Communicator& all, const LinkFit& mine) {
 
 namespace {
 
-// This rank's ring, where it is in one. Each use of it has a tag of its own.
+// Returns this rank's ring, if it is in one. Each use of a ring has its own tag.
 std::optional<Communicator> ring_of(Communicator& all, const WorldConfig& config,
                                     std::uint64_t tag) {
   const std::vector<int> members = probing_ring(config.nodes, all.rank());
@@ -322,14 +321,14 @@ std::optional<Communicator> ring_of(Communicator& all, const WorldConfig& config
   return ring;
 }
 
-// Bytes of a block that takes about kSampleS round the ring.
+// Returns the bytes of a block that takes about kSampleS round the ring.
 std::size_t sample_bytes(double beta, int ranks) {
   const double most = kSampleS / beta / (ranks - 1) / double(kBytes.front());
   const std::size_t pieces = kMostBytes / kBytes.front();
   return kBytes.front() * std::size_t(std::clamp(most, kLeastSample, double(pieces)));
 }
 
-// The longest that any rank has found in its ring; one that fails has an endless one.
+// Returns the longest time that a rank has found in its ring; infinity if one has failed.
 template <class Look>
 double longest_of_all(Communicator& all, std::optional<Communicator>& ring, double beta,
                       Look&& look) {
@@ -349,8 +348,8 @@ double sample_of_all(Communicator& all, std::optional<Communicator>& ring, doubl
                         [](Ring& found, std::size_t bytes) { return found.sample_s(bytes); });
 }
 
-// A single shorter look shows that alpha is not the network's, but that of a moment at which the
-// machine was busy. A longer one shows nothing.
+// True if alpha is much longer than a one-byte message takes now: then the machine was busy when
+// alpha was measured. A longer message shows nothing.
 bool is_too_long(double alpha_s, Communicator& all, std::optional<Communicator>& ring,
                  double beta) {
   const auto one_byte_s = [](Ring& found, std::size_t) { return found.one_byte_s(); };
@@ -382,10 +381,10 @@ Assumed probed(Communicator all, const WorldConfig& config) {
   if (std::optional<Communicator> ring = ring_of(all, config, kTag)) {
     try {
       mine = look_at_links(*ring);
-    } catch (const Error&) {   // whoever is missing is missed by the others, too
+    } catch (const Error&) {   // the other ranks of the ring fail as well
       mine.failed = true;
     }
-    try {   // with those whose ring has failed, for whom the others would wait
+    try {   // also after a failed ring, since the other rings' ranks wait here
       Communicator firsts = all.subgroup(first_ranks(config.nodes), kTagOfAll);
       firsts.set_timeout(kFirstsMs);
       const bool is_first = std::ranges::count(probing_ring(config.nodes, 0), all.rank()) > 0;
