@@ -26,8 +26,8 @@ ShmConfig shm_config(const WorldConfig& config, const std::vector<int>& names = 
           config.stopped_ms};
 }
 
-// The ranks of this rank's node, through memory; called by their numbers in the whole meeting.
-// `notes`: this rank's, and then those of all ranks.
+// Connects the ranks of this rank's node through shared memory. `neighbours`: their numbers in the
+// whole meeting. `notes`: this rank's on entry, those of all ranks on return.
 std::unique_ptr<Transport> make_near(Bootstrap& meeting, const std::vector<int>& neighbours,
                                      const WorldConfig& config, std::vector<std::string>& notes) {
   PartBootstrap part(meeting, neighbours);
@@ -37,7 +37,8 @@ std::unique_ptr<Transport> make_near(Bootstrap& meeting, const std::vector<int>&
   return near;
 }
 
-// Whether calls may reach staging buffers inside nodes is decided for all nodes alike.
+// Returns the least bytes of a staging buffer over the nodes with several ranks; 0: none may be
+// used. All nodes decide alike.
 std::size_t agree_on_staging(MpiWorld& world, Transport& near, std::size_t neighbours) {
   const StagingBuffers* const stages = near.stages();
   const std::size_t own = neighbours == 1 ? ~std::size_t{0} : stages ? stages->bytes() : 0;
@@ -47,26 +48,26 @@ std::size_t agree_on_staging(MpiWorld& world, Transport& near, std::size_t neigh
   return least == ~std::size_t{0} ? 0 : least;
 }
 
-// Ranks that have said all they have to say over MPI call it no more, and an MPI may still hold the
-// last of it then: MPICH 5.0.2 over libfabric, where it counts other nodes than we do, and whoever
-// waits for that waits for ever. So they meet once more, through memory, and call MPI till then.
+// Waits for all ranks in a barrier through memory, and drives MPI meanwhile. After its last message
+// a rank does not call MPI any more, and an MPI may still hold that message: MPICH 5.0.2 over
+// libfabric does if it counts other nodes than we do. Its receiver would wait for ever.
 void meet_in_memory(Communicator& world, MpiWorld& mpi, int limit_ms) {
   constexpr std::uint64_t kMeeting = 0x6d656574;
   std::vector<int> all(std::size_t(world.size()));
   std::iota(all.begin(), all.end(), 0);
   Call barrier;
-  barrier.algorithm = "dissemination";   // no stages, which the world's own calls are to have
+  barrier.algorithm = "dissemination";   // uses no staging buffers: they are the world's
   barrier.timeout_ms = limit_ms;
-  Communicator apart = world.subgroup(all, kMeeting);   // whose calls the user does not count
+  Communicator apart = world.subgroup(all, kMeeting);   // leaves the world's call numbers alone
   Request met = apart.start(barrier);
   while (!met.wait_for(1)) mpi.wake_peers();
 }
 
-// Neighbours through memory, all others through MPI.
+// Joins ranks of a node through shared memory, and all others through MPI.
 Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes,
                         WorldConfig config) {
   const bool far = config.only_mpi || nodes.count() > 1;
-  // Else a thread of ours could call MPI while the program does.
+  // A progress thread could call MPI while the program does.
   if (far && library.init() != MpiThreads::multiple) config.progress = Progress::caller;
   config.nodes = nodes.of_rank;
   if (config.only_mpi) {
@@ -83,7 +84,7 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
     Communicator joined = join_transport(std::move(near), config);
     meet_in_memory(joined, world, config.start_timeout_ms);
     joined.attach_together(config.start_timeout_ms);
-    world.free();  // an MPI has but some thousands
+    world.free();  // an MPI has only some thousands of communicators
     return joined;
   }
   config.known = agree_on_machine(notes, config);
@@ -92,7 +93,8 @@ Communicator join_nodes(MpiLibrary& library, MpiWorld& world, const Nodes& nodes
   return join_transport(make_route(std::move(near), neighbours, std::move(distant)), config);
 }
 
-// Ranks of one machine that send each other messages as over a network are many times as slow.
+// Fails if shared memory is required and the ranks are on several nodes. Warns of ranks of one
+// machine that share no memory, since their messages are many times slower.
 void check_apart(const Nodes& nodes, const WorldConfig& config) {
   if (config.only_shm && nodes.count() > 1)
     fail(Fault::resource, "start-up: ", nodes.why_apart, ", and transport=shm forbids all else. ",
@@ -124,7 +126,7 @@ Communicator join_meeting(StoreBootstrap& meeting, std::shared_ptr<Store> store,
   return join_nodes(*job.library, *job.world, nodes, config);
 }
 
-// How often worlds have been tried in vain, by what names them and the rank.
+// Number of failed tries to join, by world and rank.
 class Tries {
  public:
   int begin(const std::string& world) {
@@ -148,8 +150,8 @@ Tries& all_tries() {
 
 }  // namespace
 
-// What this rank cannot do it says when it has given back what it holds: to say something may take
-// a descriptor.
+// A rank that fails tells the others after it has released all that it holds, since telling may
+// take a descriptor.
 Communicator join_world(std::shared_ptr<Store> store, WorldConfig config) {
   check_rank(config);
   StoreBootstrap meeting(*store, config.name, config.rank, config.ranks,
@@ -187,7 +189,7 @@ Communicator join_again(std::shared_ptr<Store> store, WorldConfig config,
 
 Communicator join_mpi(MpiLibrary& library, const void* communicator, WorldConfig config) {
   init_mpi(library);
-  // What MPI waits for, it waits for without a limit.
+  // The deadline is needed since MPI waits without a limit.
   const StartDeadline deadline(library.rank(), kNotMet, std::chrono::milliseconds(
       config.start_timeout_ms));
   const std::shared_ptr<MpiWorld> world = library.open(communicator);

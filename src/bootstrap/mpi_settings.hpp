@@ -1,4 +1,4 @@
-// What an MPI is told before it is initialised here, unless the environment says it already.
+// Settings of an MPI that is initialised here. Variables already in the environment stay.
 #pragma once
 
 #include "transport/bootstrap.hpp"
@@ -6,19 +6,18 @@
 
 namespace paceline {
 
-// An MPICH that has both takes UCX before libfabric, over which we cannot post receives from
-// anybody (transport/mpi/netmod.hpp).
+// Chooses libfabric in an MPICH that has UCX as well. MPICH prefers UCX, over which we cannot post
+// receives from any source (transport/mpi/netmod.hpp).
 void choose_netmod(const MpiLibrary& library);
 
-// Tells UCX to share no memory. UCX expects ranks of one machine to share it; where some do not
-// (Nodes::is_split) MPI_Init fails otherwise.
+// Makes UCX share no memory. UCX expects ranks of one machine to share it: if some do not
+// (Nodes::is_split), MPI_Init would fail.
 void share_no_memory(const MpiLibrary& library);
 
-// Intel MPI may send between nodes through libfabric's RxM, by verbs or by TCP of Debian's
-// libfabric, which asks before it sends more than one of its buffers holds, by default 16 KiB. A
-// KiB more has room for our header beside that (docs/design/0012, 0022). Ranks whose buffers
-// differ wait for each other for ever, in the first message: a usage error, the same on all ranks,
-// says so before. Collective.
+// Gives Intel MPI buffers of 17 KiB, which hold 16 KiB and our header (docs/design/0012, 0022).
+// Between nodes it may send through libfabric's RxM, by verbs or by TCP of Debian's libfabric,
+// which asks before it sends more than a buffer holds, by default 16 KiB. Ranks whose buffers
+// differ would wait for each other for ever; a usage error on all ranks prevents that. Collective.
 void widen_buffers(const MpiLibrary& library, Bootstrap& meeting);
 
 }  // namespace paceline

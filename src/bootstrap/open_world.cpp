@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-constexpr std::uint64_t kProbing = 2;   // a communicator as long as the start
+constexpr std::uint64_t kProbing = 2;   // context of a communicator during the start
 
 Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config,
                             bool together) {

@@ -1,4 +1,4 @@
-// From a transport to the communicator of all of its ranks, and out of the world again.
+// Open world: makes the communicator of all ranks of a transport, and leaves the world.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace paceline {
 
-// The communicator of all ranks of a transport: how join_world ends, and where tests with a
-// transport of their own begin. `together`: every rank calls this now, so that those who share
-// memory can find each other's staging buffers before it returns, and not in their first call.
+// Returns the communicator of all ranks of a transport. join_world ends with this; tests with a
+// transport of their own begin with it. `together`: all ranks call this at the same time, so that
+// ranks which share memory find each other's staging buffers here instead of in their first call.
 Communicator join_transport(std::unique_ptr<Transport> transport, const WorldConfig& config,
                             bool together = false);
 
-// Communicator::leave() of the world, and before it the end of its profile.
+// Ends the world's profile, then calls Communicator::leave().
 void leave_world(Communicator& world, Leaving why = Leaving::ended);
 
 }  // namespace paceline

@@ -28,10 +28,10 @@ WorldConfig config_from_options() {
   for (Numbers one : {Numbers::fast, Numbers::stable, Numbers::canonical})
     if (text_of(Option::numbers) == name_of(one)) config.numbers = one;
   config.machine = text_of(Option::machine);
-  (void)assumed_by(config.machine);   // throws where it is wrong
+  (void)assumed_by(config.machine);   // throws if it is wrong
   config.machine_dir = machine_folder();
   config.arrival = text_of(Option::predict);
-  (void)expected_by(config.arrival);   // throws where it is wrong
+  (void)expected_by(config.arrival);   // throws if it is wrong
   config.record_dir = text_of(Option::record_dir);
   config.record_signal = number(Option::record_signal);
   config.profile_dir = text_of(Option::profile);

@@ -1,12 +1,12 @@
-// How the options of this process describe a world.
+// Options config: the WorldConfig that the options of this process describe.
 #pragma once
 
 #include "runtime/world.hpp"
 
 namespace paceline {
 
-// Everything that the environment may set; rank, ranks and name are the caller's. Throws a usage
-// error that names a variable with a wrong value.
+// Returns the settings that the environment may hold; the caller sets rank, ranks and name. Throws
+// a usage error that names a variable with a wrong value.
 WorldConfig config_from_options();
 
 }  // namespace paceline

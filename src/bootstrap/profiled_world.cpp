@@ -16,10 +16,10 @@
 namespace paceline {
 namespace {
 
-constexpr std::uint64_t kClocks = 0x636c6b << 8;   // groups that compare clocks
+constexpr std::uint64_t kClocks = 0x636c6b << 8;   // tags of groups that compare clocks
 constexpr int kClocksMs = 10000;
 
-// A number from one rank to another is a broadcast between the two.
+// Sends a number from one rank to another as a broadcast between the two.
 class PairLink : public PingLink {
  public:
   PairLink(Communicator& world, std::uint64_t tag) : world_(world), tag_(tag) {}
@@ -50,7 +50,7 @@ class PairLink : public PingLink {
   std::map<std::pair<int, int>, Communicator> pairs_;
 };
 
-// The clock of every rank, as all of them tell in a group of their own.
+// Returns the identity of every rank's clock, which the ranks exchange in a group of their own.
 std::vector<std::uint64_t> clocks_of(Communicator& world, std::uint64_t own, std::uint64_t tag) {
   std::vector<int> all(static_cast<std::size_t>(world.size()));
   std::iota(all.begin(), all.end(), 0);
@@ -65,8 +65,9 @@ std::vector<std::uint64_t> clocks_of(Communicator& world, std::uint64_t own, std
   return clocks;
 }
 
-// How far this rank's clock is off, where it is to measure that. Where all ranks share a node they
-// share its clock. Not to be called while calls are recorded: these are nobody's.
+// Returns the offset of this rank's clock, if this rank measures it. Ranks of one node share a
+// clock, and measure nothing. Must not run while calls are recorded, since its calls are not the
+// program's.
 std::optional<ClockOffset> compare_clocks(Communicator& world, const char* when) try {
   if (world.nodes() < 2) return {};
   const std::uint64_t tag = (kClocks + 2 * std::uint64_t{world.profile().turn()} +
@@ -106,7 +107,7 @@ void begin_profile(Communicator& world, const WorldConfig& config) try {
                error.what());
 }
 
-// The recorder stays: a call of another thread may still write to it.
+// The recorder stays, since another thread's call may still write to it.
 void end_profile(Communicator& world) {
   Recorder* const recorder = world.profile().recorder();
   if (!recorder) return;

@@ -1,4 +1,4 @@
-// Recording the calls of a world: the profile begins and ends on all ranks together.
+// Profiled world: begins and ends the profile of a world, on all ranks together.
 #pragma once
 
 #include "profile/recorder.hpp"
@@ -7,12 +7,12 @@
 
 namespace paceline {
 
-// Begins to record and compares the nodes' clocks; collective over the world, and sends messages
-// between nodes alone. Throws a resource error where this rank can make no file.
+// Begins to record and compares the nodes' clocks. Collective over the world; a world on one node
+// sends no messages. Throws a resource error if this rank cannot make its file.
 void begin_profile(Communicator& world, ProfileConfig config);
-// What the options ask for. Trouble is a line on stderr: the program goes on.
+// Begins the profile that the options ask for. Reports an error on stderr, and the program goes on.
 void begin_profile(Communicator& world, const WorldConfig& config);
-// Ends it and compares the clocks again; likewise collective.
+// Ends the profile and compares the clocks again. Collective over the world.
 void end_profile(Communicator& world);
 
 }  // namespace paceline

@@ -12,13 +12,14 @@
 namespace paceline {
 namespace {
 
-// Raised by whoever gives what ranks share, or send, another meaning in the same bytes.
+// Version of the meaning of shared and sent bytes. A change that keeps their layout but not their
+// meaning must raise it.
 constexpr int kMeaning = 4;
 
-// Which ranks must say the same.
+// The ranks on which a value must be equal: all ranks, those of a node, or none.
 enum class Equal { all, node, none };
 
-// A line of the card; where it is an option's, its name is the option's.
+// A line of the card. An option's line has the option's name.
 struct Row {
   std::string_view name;
   Equal equal;
@@ -48,7 +49,7 @@ std::string transport(const WorldConfig& s) {
 std::string numbers(const WorldConfig& s) { return std::string(name_of(s.numbers)); }
 std::string huge_pages(const WorldConfig& s) { return s.huge_pages ? "on" : "off"; }
 
-// The most telling difference first.
+// The first row that differs is reported, so the most telling ones come first.
 constexpr Row kRows[] = {
     {kVersion, Equal::all, [](const WorldConfig&) { return std::string(PACELINE_VERSION); }},
     {kLayout, Equal::all, layout},
@@ -66,7 +67,8 @@ constexpr Row kRows[] = {
     {kProcess, Equal::none, [](const WorldConfig&) { return own_process(); }},
 };
 
-// To the last byte, and not longer than a reader would read: a value may be another's.
+// Returns a value for errors: sizes to the last byte, and long values cut, since the card may be
+// another program's.
 std::string shown(std::string_view name, const std::string& value) {
   constexpr std::size_t kShown = 120;
   if (const auto size = parse_bytes(value); name.ends_with("_bytes") && size)
@@ -92,8 +94,8 @@ std::string shown(std::string_view name, const std::string& value) {
        variable_of(find_option(row.name)), " sets it.");
 }
 
-// From here on who waits for a rank of this boot sees whether it has died; one that already has may
-// have said why.
+// Tells the meeting the processes of ranks on this machine. A rank that waits for one of them then
+// sees if it has died.
 void know_processes(Bootstrap& meeting, const std::vector<std::string>& cards) {
   const std::string space = process_space();
   for (int rank = 0; rank < meeting.ranks(); ++rank) {

@@ -1,9 +1,8 @@
-// StartCard: what every rank says first, over whichever channel its start has, before anything that
-// an option decides: which Paceline it is, the options that must be equal, and what the others are
-// to know of it.
+// StartCard: the first message of every rank at start-up, before any option takes effect. It holds
+// the version of Paceline, the options that must be equal, and the rank's process.
 //
-// A card is lines, "name value". The first one is "paceline VERSION" and stays so for good: ranks
-// of versions that have nothing else in common can still tell each other that.
+// A card consists of lines "name value". The first line will always be "paceline VERSION", so that
+// ranks of different versions can report the difference.
 #pragma once
 
 #include <string>
@@ -17,16 +16,16 @@ namespace paceline {
 
 std::string start_card(const WorldConfig& config);
 
-// The first exchange of a start: the cards of all ranks. Collective. Throws a usage error, the same
-// on all ranks, where something differs that must be equal on all of them.
+// Exchanges the cards of all ranks. Collective; the first exchange of a start. Throws a usage
+// error, the same on all ranks, if values differ that must be equal on all ranks.
 std::vector<std::string> exchange_cards(Bootstrap& meeting, const WorldConfig& config);
-void check_cards(const std::vector<std::string>& cards);   // that alone
+void check_cards(const std::vector<std::string>& cards);   // throws that error
 
-// What a card says under a name; empty where it says nothing.
+// Returns a card's value under a name; empty if there is none.
 std::string said_in(const std::string& card, std::string_view name);
 
-// Once it is known which node every rank is on: throws likewise where ranks of a node differ in
-// what must be equal on all of them.
+// Throws a usage error, the same on all ranks, if values differ that must be equal on all ranks of
+// a node. `nodes`: the node of every rank.
 void check_cards_of_nodes(const std::vector<std::string>& cards, const std::vector<int>& nodes);
 
 }  // namespace paceline

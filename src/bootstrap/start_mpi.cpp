@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// The MPI that this process has started: an MPI starts once per process.
+// The MPI that this process has started. A process can start an MPI only once.
 struct Started {
   std::string card;   // name and ranks; empty: none has been started
   std::shared_ptr<MpiLibrary> library;
@@ -22,12 +22,12 @@ struct Started {
 };
 
 Started& started() {
-  // Never destroyed: what its store needs may be gone by then.
+  // Never destroyed, since objects that its store needs may be gone by then.
   static Started* const one = new Started;
   return *one;
 }
 
-// "rank 0 1 | rank 2 3", not too long.
+// Returns text such as "rank 0 1 | rank 2 3", of limited length.
 std::string list(const Nodes& nodes) {
   constexpr std::size_t kShown = 200;
   std::string text;
@@ -39,7 +39,7 @@ std::string list(const Nodes& nodes) {
   return text.size() < kShown ? text : text + " ...";
 }
 
-// Why a library is needed, and what to do.
+// Returns the error that explains why a library is needed, and how to get one.
 std::string needs_mpi(const Nodes& nodes, const WorldConfig& config, const std::string& trouble) {
   const std::string apart =
       nodes.why_apart.empty() ? std::string("transport=mpi is set") : nodes.why_apart;
@@ -79,7 +79,8 @@ std::string random_name() {
   return str("paceline-", bits[0], "-", bits[1]);
 }
 
-// Whether all ranks are those of one job, in its order; throws if only some have started one.
+// True if the ranks have started an MPI for this world; false if none has started one. Throws if
+// only some have, or for another world.
 bool is_started(Bootstrap& meeting) {
   const std::string& mine = started().card;
   const std::string none = "none";
