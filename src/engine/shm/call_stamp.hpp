@@ -1,7 +1,7 @@
-// What a rank shows its peers of the call it is in, on its flag line (transport/staging.hpp), and
-// how they read it: as a seqlock, since the owner may go on and overwrite what they read.
+// CallStamp: the description of a rank's current call on its flag line (transport/staging.hpp).
 //
-// A template on the line, so that tests run the same code in all orders that memory allows
+// Peers read the line as a seqlock, since the owner may go on and overwrite it. The functions are
+// templates on the line, so that tests run the same code in all orders that memory allows
 // (tests/unit/litmus_test.cpp).
 #pragma once
 
@@ -13,21 +13,20 @@
 
 namespace paceline {
 
-// What a rank says of the call that it is in.
 struct CallStamp {
   Fingerprint fingerprint;
   std::uint64_t past = 0;   // number << 32 | digest of the channel's calls, up to this one
   std::uint32_t number() const {   // among all calls of the communicator
     return static_cast<std::uint32_t>(past >> 32);
   }
-  // without branches: they are nearly always equal
+  // Without branches, since stamps are nearly always equal.
   bool operator==(const CallStamp& other) const {
     return ((fingerprint.what ^ other.fingerprint.what) |
             (fingerprint.count ^ other.fingerprint.count) | (past ^ other.past)) == 0;
   }
 };
 
-// A line's turn: while its stamp is not yet whole, and after so many signals.
+// turn_begun: a line's turn while its stamp is being written. turn_of: after so many signals.
 constexpr std::uint64_t turn_begun(std::uint64_t call) { return call << 16; }
 constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
   return turn_begun(call) | (1 + signals);
@@ -35,8 +34,8 @@ constexpr std::uint64_t turn_of(std::uint64_t call, std::uint64_t signals) {
 
 inline void fence(const FlagLine&, std::memory_order order) { std::atomic_thread_fence(order); }
 
-// To peers this also says that the call before has been left: what this rank has read of their
-// slots there must not come after it. The stamp is whole with the first signal.
+// Writes the stamp; it is whole with the first signal. Peers take the new turn as the end of this
+// rank's previous call, so that reads of their slots in that call must come before it.
 template <class Line>
 void show(Line& line, std::uint64_t call, const CallStamp& stamp) {
   line.turn.store(turn_begun(call), std::memory_order_release);
@@ -52,7 +51,7 @@ CallStamp stamp_in(const Line& line) {
           line.past.load(std::memory_order_relaxed)};
 }
 
-// The stamp of this call; nothing where the line shows another one, or not all of it.
+// Returns the stamp of this call; nothing if the line shows another call or half a stamp.
 template <class Line>
 std::optional<CallStamp> whole_stamp_in(const Line& line, std::uint64_t call) {
   const std::uint64_t turn = line.turn.load(std::memory_order_acquire);

@@ -1,6 +1,6 @@
-// Interleaved: a long stretch of memory in several streams at a time, a strip of each by turns.
-// What fetches ahead follows each of them, so more is under way between two cores than of one
-// stream (docs/design/0019-straight.md).
+// Interleaved: processes a long stretch of memory as several streams, a strip of each in turn.
+// Hardware prefetchers follow each stream, so that more lines are under way between two cores than
+// with one stream (docs/design/0019-straight.md).
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace paceline {
 
 inline constexpr std::size_t kInterleave = 4;
 
-// part(offset, bytes) for all of `bytes`, at most `strip` at a time.
+// Calls part(offset, bytes) for all of `bytes`, at most `strip` at a time.
 template <class Part>
 void interleaved(std::size_t bytes, std::size_t strip, Part part) {
   const std::size_t stream = bytes / kInterleave / strip * strip;

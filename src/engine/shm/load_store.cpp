@@ -60,7 +60,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
            !has_root(s.problem.collective);
 }
 
-// Marks what is copied from peers into the own buffers, unless that is too much for the cache.
+// Marks long reads from peers into this rank's buffers, unless all of them exceed the cache.
 void LoadStoreOperation::find_interleaved() {
   const ShmProfile& profile = shm_->profile();
   const std::size_t from_stage =
@@ -89,8 +89,8 @@ int LoadStoreOperation::single_copy_peer(const Step& step) const {
   return kOwn;
 }
 
-// Whether the next step only goes on with what the first one has produced: same places, same
-// lengths, and it copies from there or divides it.
+// True if the next step only copies or divides the result of the first one, with the same places
+// and lengths.
 bool LoadStoreOperation::fuse_together(std::uint32_t first, std::uint32_t next) const {
   const CompiledStep &a = compiled_->steps[first], &b = compiled_->steps[next];
   if (a.places < 2 || b.places > 2 || a.stretches != b.stretches) return false;
@@ -108,7 +108,7 @@ bool LoadStoreOperation::fuse_together(std::uint32_t first, std::uint32_t next) 
 void LoadStoreOperation::begin() {
   entered_ = positions_ != nullptr;
   ShmChannel& shm = entered_ ? positions_->shm() : channel_.shm->take(priority_);
-  if (&shm != shm_) attached_.use(*(shm_ = &shm));   // a store that all of a short call would await
+  if (&shm != shm_) attached_.use(*(shm_ = &shm));   // an unneeded store would delay short calls
   call_ = entered_ ? positions_->call() : shm_->enroll();
   if (entered_) base_[2] = shm_->slot(shm_->rank(), call_);
   next_ = 0;
@@ -175,8 +175,7 @@ inline bool LoadStoreOperation::do_step(const Item& item, Transport& transport) 
   return true;
 }
 
-// Where the peer has gone, this rank waits for it as for one that is late, and is told why it does
-// not come.
+// If the peer has gone, this rank waits for it as for a late one, and the watchdog reports it.
 bool LoadStoreOperation::copy_singly(const Item& item) {
   const CompiledStep& step = compiled_->steps[item.first];
   waits_for_ = item.position;
@@ -195,8 +194,7 @@ bool LoadStoreOperation::copy_singly(const Item& item) {
   return true;
 }
 
-// Signals are given at once and yet each to somebody; steps that go together have no times of their
-// own.
+// Logs every signal, since each goes to another peer. Fused steps share one entry.
 void LoadStoreOperation::note(const Item& item) {
   if (item.kind != Kind::signal)
     return log(item.first, begun_s_, static_cast<int>(item.last - item.first));
@@ -216,7 +214,7 @@ inline bool LoadStoreOperation::wait(const Item& item) {
   return !mismatch_;
 }
 
-// A position is read or waited for again once its rank is known: whoever reads has waited before.
+// The rank is known whenever a step reads from a position, since a wait comes before it.
 inline int LoadStoreOperation::named(int position) const {
   return positions_ ? positions_->rank_at(position) : position;
 }
@@ -241,7 +239,7 @@ bool LoadStoreOperation::can_progress() {
          shm_->has_come(named(item.position), call_, item.signals);
 }
 
-// Where nobody has come to a position yet, whoever is still to come.
+// Returns the rank at a position; if none has come there yet, all ranks that have yet to come.
 std::vector<int> LoadStoreOperation::awaited_at(int position) const {
   std::vector<int> ranks{named(position)};
   if (ranks[0] < 0) ranks = positions_->missing();
@@ -253,7 +251,7 @@ std::vector<int> LoadStoreOperation::waits_for() const {
   std::vector<int> ranks;
   if (waits_for_ >= 0) ranks = awaited_at(waits_for_);
   if (positions_ && !positions_->are_ranks()) return ranks;
-  for (std::size_t i = next_; entered_ && i < items_.size(); ++i) {   // of the same meeting
+  for (std::size_t i = next_; entered_ && i < items_.size(); ++i) {   // consecutive waits
     const Item& item = items_[i];
     if (item.kind != Kind::wait) break;
     if (i == next_) continue;

@@ -1,10 +1,11 @@
-// Executes a schedule whose ranks share memory (ir/load_store.hpp), step by step in the author's
-// order: a signal is a store, a wait polls a flag, scratch is a slot of a staging buffer ("stage",
-// engine/shm/shm_channel.hpp). To show something is to copy it into that slot, for peers to read.
+// LoadStoreOperation: executes a schedule whose ranks share memory (ir/load_store.hpp), step by
+// step in the author's order. A signal is a store, a wait polls a flag, and scratch is a slot of a
+// staging buffer ("stage", engine/shm/shm_channel.hpp). A rank shows data by a copy into that slot,
+// which its peers read.
 //
 // Steps that pass the same data on are fused: a sum, its division and its copies leave the
-// registers once. Where results go past the caches (non-temporal stores), they are made in strips
-// that stay in the nearest cache till then.
+// registers once. Results of non-temporal stores are computed in strips that stay in the nearest
+// cache until they are stored.
 #pragma once
 
 #include <vector>
@@ -18,7 +19,7 @@ class Positions;   // engine/shm/positions.hpp
 
 class LoadStoreOperation : public Operation {
  public:
-  // `positions`: where its peers are positions, of a call that was entered when this starts.
+  // `positions`: of a call whose peers are positions, and which was entered before this starts.
   LoadStoreOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel,
                     Positions* positions = nullptr);
 
@@ -31,19 +32,19 @@ class LoadStoreOperation : public Operation {
   bool can_progress() override;
 
  private:
-  // What is done at once: signals that follow each other, a wait, a single copy from or to a peer's
-  // buffer, or work: steps that are fused, or one.
+  // Steps that are executed together: consecutive signals, a wait, a single copy from or to a
+  // peer's buffer, or work: one step, or several fused ones.
   struct Item {
     Kind kind = Kind::copy;        // of its first step
     std::uint32_t first = 0, last = 0;   // steps [first, last)
-    int position = -1;             // the peer of a wait or of a single copy
-    std::uint32_t signals = 0;     // that this rank has given by then, or waits for from the peer
+    int position = -1;             // peer of a wait or of a single copy
+    std::uint32_t signals = 0;     // number given by this rank so far, or awaited from the peer
     std::uint32_t bytes = 0;       // of its first step, if that moves data; capped
-    const Stretch* only = nullptr;   // work that is one stretch of one step, with plain stores
+    const Stretch* only = nullptr;   // set for one stretch of one step, with plain stores
     bool interleaved = false;      // long, and from peers (engine/shm/interleaved.hpp)
   };
 
-  struct Strip {                 // of a stretch of an item's first step, and of those fused with it
+  struct Strip {                 // part of a stretch of an item's steps
     std::uint32_t stretch = 0;
     std::size_t offset = 0, bytes = 0;
   };
@@ -53,16 +54,16 @@ class LoadStoreOperation : public Operation {
   void cancel(Transport&) override;
   std::byte* scratch_of(int position) const override;
   int peer_of(int position) const override;
-  int named(int position) const;   // the rank of the communicator there; -1: not come yet
+  int named(int position) const;   // rank at a position; -1: not come yet
   std::vector<int> awaited_at(int position) const;
   std::byte* where(const Place& place) const;
 
   bool enter();
   bool wait(const Item& item);
-  bool do_step(const Item& item, Transport& transport);   // false: not yet
+  bool do_step(const Item& item, Transport& transport);   // returns false if it has to wait
   bool copy_singly(const Item& item);
-  int single_copy_peer(const Step& step) const;   // whose buffer the system copies; kOwn: nobody's
-  void note(const Item& item);   // in the record of what was done when
+  int single_copy_peer(const Step& step) const;   // peer of a single copy; kOwn: the step is none
+  void note(const Item& item);   // records the times of its steps
   bool is_one_step(const Item& item) const;
   bool is_plain(const Item& item) const;
   void work(const Item& item);
@@ -73,7 +74,7 @@ class LoadStoreOperation : public Operation {
   void copy_in_nontemporal(const CompiledStep& step) const;
   bool is_shown(const CompiledStep& step) const;
   void show(const CompiledStep& step);
-  void run_fused(const Item& item);   // in strips
+  void run_fused(const Item& item);
   std::byte* make(const CompiledStep& step, const Strip& strip, std::byte* aside) const;
   void store_result(const CompiledStep& step, const Strip& strip, std::byte* made) const;
   const Place* places_of(const CompiledStep& step, const Strip& strip) const;
@@ -81,22 +82,22 @@ class LoadStoreOperation : public Operation {
   bool fuse_together(std::uint32_t first, std::uint32_t next) const;
   bool is_nontemporal(const Place& target) const;
 
-  ShmChannel* shm_;              // of the call
-  Positions* positions_;         // null: ranks are their own
-  Attached attached_;            // where the schedule says so
+  ShmChannel* shm_;              // channel of the call
+  Positions* positions_;         // null: positions are ranks
+  Attached attached_;            // used by schedules with single copies
   std::vector<Item> items_;
-  mutable std::vector<void*> targets_;   // of the item that is worked on, as sources_ are
-  std::size_t slot_bytes_;       // of its scratch, in the stage
-  std::uint32_t signals_ = 0;    // given in all
+  mutable std::vector<void*> targets_;   // of the current item, as sources_
+  std::size_t slot_bytes_;       // of the call's slot in the stage
+  std::uint32_t signals_ = 0;    // total of a call
   bool swaps_;                   // there are two ranks, and both show and read (ShmChannel::enter)
   bool one_shows_;               // there are two ranks: one shows, the other reads
   bool is_brief_;                // some microseconds of work
-  bool is_long_;                 // too much for the caches: outputs are written past them
-  bool shows_past_caches_ = false;   // in the item that is worked on
+  bool is_long_;                 // too long for the caches: outputs take non-temporal stores
+  bool shows_past_caches_ = false;   // the current item shows data by non-temporal stores
   std::uint64_t call_ = 0;
   bool entered_ = false;
-  std::size_t next_ = 0;
-  int waits_for_ = -1;           // a position
+  std::size_t next_ = 0;         // current item
+  int waits_for_ = -1;           // position; -1: none
   double begun_s_ = 0;
   bool begun_ = false;
 };

@@ -1,8 +1,8 @@
-// What a load/store operation does with memory: one step, or several that are fused.
+// LoadStoreOperation: the memory work of an item: one step, or several fused ones.
 //
-// One step is done with plain stores, interleaved where it is long and reads from a peer, or past
-// the caches (copy_in_nontemporal). A sum and what is fused with it go through registers
-// (reduce_copy), unless one of their targets is written past the caches. Other steps go through the
+// A single step uses plain stores, interleaved if it is long and reads from a peer, or non-temporal
+// stores (copy_in_nontemporal). A sum and the steps fused with it go through registers
+// (reduce_copy), unless a target needs non-temporal stores. Other fused steps go through the
 // nearest cache in strips (run_fused).
 #include <algorithm>
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kStrip = 16384;   // bytes that pass through the nearest cache
+constexpr std::size_t kStrip = 16384;   // bytes that fit into the nearest cache
 
 void copy_interleaved(const ShmProfile& profile, std::byte* to, const void* from,
                       std::size_t bytes) {
@@ -24,13 +24,14 @@ void copy_interleaved(const ShmProfile& profile, std::byte* to, const void* from
 
 }  // namespace
 
-// Long outputs are: they leave the cache before anybody reads them. So is what far peers are shown.
+// True for long outputs, which leave the cache before they are read, and for data shown to far
+// peers.
 bool LoadStoreOperation::is_nontemporal(const Place& target) const {
   if (target.space == Space::output) return is_long_;
   return target.space == Space::scratch && shows_past_caches_;
 }
 
-// With nothing to divide, a sum and its finish are one step.
+// True for one step, and for a sum with a division by 1.
 bool LoadStoreOperation::is_one_step(const Item& item) const {
   const std::uint32_t steps = item.last - item.first;
   return steps == 1 || (steps == 2 && compiled_->divisor <= 1 &&
@@ -49,7 +50,7 @@ inline std::byte* LoadStoreOperation::where(const Place& place) const {
              : at(place);
 }
 
-// As combine() does it, for the only stretch of a plain item.
+// Does the work of combine() for the only stretch of a plain item.
 inline void LoadStoreOperation::combine_only(const Item& item) const {
   const Place* places = compiled_->places.data() + item.only->first_place;
   const int sources = static_cast<int>(compiled_->steps[item.first].places) - 1;
@@ -65,7 +66,8 @@ inline void LoadStoreOperation::combine_only(const Item& item) const {
   interleave(1, sources, bytes, 1);
 }
 
-// Reduces so many of sources_ into so many of targets_, interleaved, and moves both on.
+// Reduces the first `sources` of sources_ into the first `targets` of targets_, interleaved.
+// Advances both.
 void LoadStoreOperation::interleave(int targets, int sources, std::size_t bytes,
                                     int divisor) const {
   const std::size_t element = size_of(compiled_->type);
@@ -82,13 +84,13 @@ void LoadStoreOperation::interleave(int targets, int sources, std::size_t bytes,
   });
 }
 
-// Whether the item is a sum, perhaps with its division and copies, that goes in one pass.
+// True if the item is a sum, with or without division and copies, that needs one pass.
 bool LoadStoreOperation::is_reduce_copy(const Item& item) const {
   const CompiledStep& sum = compiled_->steps[item.first];
   if (sum.places < 3) return false;
   for (std::uint32_t i = item.first; i < item.last; ++i) {
     const CompiledStep& step = compiled_->steps[i];
-    if (step.places == 1 && i > item.first + 1) return false;   // copied before it is divided
+    if (step.places == 1 && i > item.first + 1) return false;   // a copy precedes the division
     if (step.stretches > 0 && is_nontemporal(*places_of(step, {}))) return false;
   }
   return true;
@@ -129,7 +131,7 @@ void LoadStoreOperation::work(const Item& item) {
   if (is_long_ || shows_past_caches_) nontemporal_fence();   // before any signal
 }
 
-// Whether it copies so much into the stage that it is timed.
+// True if the step copies so many bytes into the stage, and so is timed.
 bool LoadStoreOperation::is_shown(const CompiledStep& step) const {
   const Place& target = compiled_->places[compiled_->stretches[step.first].first_place];
   return target.space == Space::scratch && step.places == 2 &&
@@ -182,8 +184,8 @@ std::byte* LoadStoreOperation::target_of(const CompiledStep& step, const Strip& 
   return at(*places_of(step, strip)) + strip.offset;
 }
 
-// Makes a strip of the first step's result where it belongs, or `aside` if that is written past the
-// caches: then it is stored last. Returns where it is.
+// Computes a strip of the first step's result in its target, or in `aside` if the target needs
+// non-temporal stores: the caller then stores it last. Returns the strip's place.
 std::byte* LoadStoreOperation::make(const CompiledStep& step, const Strip& strip,
                                    std::byte* aside) const {
   const Place* places = places_of(step, strip);

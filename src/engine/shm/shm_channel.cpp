@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// Bytes from one of the two fixed places to the other: prefetchers stop at the end of a page.
+// Bytes from one of the two fixed places to the other. Prefetchers stop at the end of a page.
 constexpr std::size_t kPlaceApart = 8192;
 constexpr std::size_t kLine = 64;           // bytes
 
@@ -18,8 +18,8 @@ static_assert(kMostSignals < kLeft && 2 * kPlaceApart <= StagingBuffer::kAtFirst
 
 std::size_t in_lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-// Prefetches a line for a store that comes soon, and so takes it from the peers that have read it.
-// On x86-64 compilers make of __builtin_prefetch(line, 1) a prefetch for loads, which does not.
+// Prefetches a line for a store, and so takes it from the peers that have read it. On x86-64
+// compilers turn __builtin_prefetch(line, 1) into a prefetch for loads, which does not.
 inline void prefetch_for_store(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const std::byte*>(line)));
@@ -41,7 +41,8 @@ void ShmChannel::open(std::size_t slot_bytes) {
     stages_.reserve(context_, needed_bytes(slot_bytes));
 }
 
-// Looks at a line only where what was seen before does not say enough.
+// Returns true if the position's line has reached `turn`. Reads the line only if the latest value
+// seen there is less.
 bool ShmChannel::look(int position, std::uint64_t call, std::uint64_t turn) {
   PeerStaging& peer = at(position);
   if (peer.seen >= turn) return true;
@@ -51,18 +52,18 @@ bool ShmChannel::look(int position, std::uint64_t call, std::uint64_t turn) {
   return peer.seen >= turn;
 }
 
-// By turns, and counted in short calls alone: each place is then swapped every second time it is
-// used, however many other calls come between.
+// Counts short calls only, so that each place is swapped every second time it is used, however many
+// other calls come between.
 std::size_t ShmChannel::short_slot_begin() const { return short_calls_ % 2 * kPlaceApart; }
 
-// The offset at which slots of that length begin anew.
+// Returns the offset at which slots of that length wrap around.
 std::size_t ShmChannel::rotation_end(std::size_t wanted) const {
   const bool is_modest = is_modest_ && wanted <= profile_.modest_slot;
   const std::size_t least = is_modest ? profile_.short_rotation : profile_.rotation;
   return std::min(bytes(), std::max(least, 2 * kPlaceApart + 2 * in_lines(wanted)));
 }
 
-// The bytes of a stage in which every slot of that length has its place.
+// Returns the bytes of a stage that slots of that length need.
 std::size_t ShmChannel::needed_bytes(std::size_t wanted) const {
   if (wanted <= sizeof(FlagLine::slot)) return 0;
   return wanted <= profile_.short_slot ? 2 * kPlaceApart : std::max(rotation_end(wanted), wanted);
@@ -87,9 +88,9 @@ std::optional<int> ShmChannel::find_occupied(std::uint64_t before,
   const std::uint64_t left = turn_of(before, kLeft);
   for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position) {
     if (position == rank_ || at(position).seen >= left) continue;
-    // Who is in the next call has left this one, said so or not.
+    // A rank in the next call has left this one, even if its flag line did not show that.
     if (!look(position, before, left) && !look(position, before + 1, turn_begun(before + 1))) {
-      if (left_quietly_) signal(left_, kLeft);   // the other one may wait for this rank as well
+      if (left_quietly_) signal(left_, kLeft);   // the peer may wait for this rank as well
       left_quietly_ = false;
       return position;
     }
@@ -103,7 +104,7 @@ std::optional<CallMismatch> ShmChannel::confirmed_mismatch(int position, std::ui
   const CallStamp& mine = stamps_[call % 4];
   if (!theirs || *theirs == mine) return {};
   if (theirs->number() == mine.number() && theirs->fingerprint == mine.fingerprint && call > 1)
-    if (const auto earlier = mismatch(position, call - 1)) return earlier;   // where it began
+    if (const auto earlier = mismatch(position, call - 1)) return earlier;   // it began earlier
   return CallMismatch{position, mine, *theirs};
 }
 
@@ -121,7 +122,7 @@ void ShmChannel::enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t
   } else if (slot_.begin != kInLine) {
     ++short_calls_;
   }
-  // Each step is a bijection of the digest before it: ranks that differ once differ until later
+  // Each step is a bijection of the previous digest: ranks that differ once differ until later
   // differences cancel that.
   digest_ ^= fingerprint.what ^ std::rotl(fingerprint.count, 40) ^ std::uint64_t{number} << 24;
   digest_ *= Random::kOdd;
@@ -130,8 +131,8 @@ void ShmChannel::enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t
   shows_stamp_ = false;
 }
 
-// All stores together, right before the first signal: peers poll this line, and every poll takes it
-// out of this processor's cache.
+// Writes the whole stamp right before the first signal: peers poll this line, and every poll takes
+// it out of this processor's cache.
 void ShmChannel::show_stamp(std::uint64_t call) {
   shows_stamp_ = true;
   show(own().line(call), call, stamps_[call % 4]);
@@ -143,7 +144,7 @@ void ShmChannel::signal(std::uint64_t call, std::uint32_t signals) {
 }
 
 int ShmChannel::claim(std::uint64_t call) {
-  if (!shows_stamp_) announce(call);   // who waits for positions looks at its peers' stamps
+  if (!shows_stamp_) announce(call);   // a peer that waits for positions reads the stamp
   StageClaims& claims = at(0).stage.claims();
   const int position = claims::take(claims, call);
   claims::publish(claims, call, position, rank_);
@@ -169,13 +170,13 @@ void ShmChannel::leave_loudly(std::uint64_t call) {
   left_ = call;
   left_quietly_ = false;
   signal(call, kLeft);
-  look_around();   // those that it did not wait for keep what they show till then
+  look_around();   // peers that it did not wait for keep their stages until it has found them
 }
 
 void ShmChannel::announce(std::uint64_t call) { signal(call, 0); }
 
-// The lines that the next call writes first, if it is like this one. Peers read them in the call
-// before this one, and have mostly left that.
+// Prefetches the lines that the next call writes first, if it is like this one. Peers read them in
+// the call before this one, which most have left.
 void ShmChannel::prefetch_exclusive(std::uint64_t call) {
   prefetch_for_store(&own().line(call));
   if (slot_.begin == kInLine || swaps_) return;
@@ -217,7 +218,7 @@ std::optional<int> ShmChannel::unseen() {
 void ShmChannel::look_around() {
   for (int position = 0; position < static_cast<int>(peer_staging_.size()); ++position)
     if (position != rank_) find(position);
-  lacking_.reset();   // no call needs what was looked for here
+  lacking_.reset();   // no call needs these stages
 }
 
 bool ShmChannel::find(int position) {
@@ -235,7 +236,7 @@ bool ShmChannel::find(int position) {
   }
 }
 
-// The owner makes room for long calls when it comes to the first one, as this rank has.
+// A peer reserves room for long slots in its first call that needs them, as this rank does.
 bool ShmChannel::reaches(int position, std::size_t slot_bytes) {
   PeerStaging& peer = at(position);
   if (peer.fits >= slot_bytes && peer.stage.memory) return true;

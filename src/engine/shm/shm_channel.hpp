@@ -1,15 +1,13 @@
-// ShmChannel: the staging buffers ("stages") of a communicator as one of its ranks sees them, call
-// after call.
+// ShmChannel: the staging buffers ("stages") of a communicator, as one of its ranks uses them.
 //
-// The calls of a channel run one after the other. A rank may begin the next one while its peers are
-// still in the last: that call has the other of two flag lines, and another slot. What the rank
-// wrote two calls ago it overwrites only when every peer has left that call.
+// The calls of a channel run one after the other. A rank may begin the next call while its peers
+// are still in the last one: the next call has the other of two flag lines, and another slot. A
+// rank overwrites its data of two calls ago only when every peer has left that call.
 //
-// Slots rotate through the stage: a cache line that a peer has read and still caches is slow to
-// write, one that has left that cache is not (docs/design/0019-straight.md). Short slots have two
-// fixed places instead, by turns: what stays in the own cache is faster still. Where two ranks both
-// write a slot and read the peer's, they swap stages each time round: a processor writes fastest
-// into lines that it has read last.
+// Slots rotate through the stage, since a cache line that a peer still caches is slow to write
+// (docs/design/0019-straight.md). Short slots alternate between two fixed places instead, since
+// lines in a rank's own cache are faster still. If two ranks both write a slot and read the peer's,
+// they swap stages each round: a processor writes fastest into the lines that it has read last.
 #pragma once
 
 #include <memory>
@@ -26,7 +24,7 @@
 
 namespace paceline {
 
-// A peer that was in another call than this rank where they should have been in the same.
+// A peer in another call than this rank, where both should be in the same.
 struct CallMismatch {
   int position = 0;
   CallStamp mine, theirs;
@@ -39,15 +37,16 @@ class ShmChannel {
              int rank, const ShmProfile& profile = shm_profile());
   const ShmProfile& profile() const { return profile_; }
 
-  // Before the first call, and the first that needs so long a slot; throws a resource error.
+  // Called before the first call, and before the first with so long a slot. Throws a resource
+  // error.
   void open(std::size_t slot_bytes = 0);
   std::size_t bytes() const { return stages_.bytes(); }
-  std::uint64_t enroll() { return ++enrolled_; }           // a call's place in the queue
+  std::uint64_t enroll() { return ++enrolled_; }           // returns a call's place in the queue
   bool is_next(std::uint64_t call) const { return call == left_ + 1; }
 
-  // The first position whose rank may still look at what `call` will overwrite; nothing: go ahead.
-  // Ranks that did not wait for each other learn here whether they were in the same call. A slot
-  // that overlaps the last one is free when the last call has been left, not only the one before.
+  // Returns the first position whose rank may still read memory that `call` will overwrite;
+  // nothing: the call may begin. Ranks that did not wait for each other find here a mismatch of
+  // their calls. A slot that overlaps the last one is free when the last call has been left.
   std::optional<int> occupied(std::uint64_t call, std::size_t slot_bytes,
                               std::optional<CallMismatch>& mismatch) {
     const bool reuses_last = next_slot(slot_bytes).overlaps(slot_);
@@ -55,7 +54,7 @@ class ShmChannel {
     if (call <= 2 && before != 1) return {};   // there is no call `before`: they begin with 1
     return have_left(before) ? std::nullopt : find_occupied(before, mismatch);
   }
-  // The same for the call before the last one alone: where this call's slot is not known yet.
+  // Like occupied(), for a call whose slot is not known yet: checks the call before the last one.
   std::optional<int> behind(std::uint64_t call, std::optional<CallMismatch>& mismatch) {
     if (call <= 2 || have_left(call - 2)) return {};
     return find_occupied(call - 2, mismatch);
@@ -63,22 +62,22 @@ class ShmChannel {
   // `swaps`: there are two ranks, both write a slot and read the peer's, and can_enter().
   void enter(std::uint64_t call, std::size_t slot_bytes, std::uint32_t number,
              const Fingerprint& fingerprint, bool swaps = false);
-  // Who swaps writes into the peer's stage, each second time round: that stage must be there.
+  // True if a call that swaps can write into the peer's stage, which it does every second round.
   bool can_enter(std::size_t slot_bytes, bool swaps) {
     return !swaps || !is_in_odd_round(slot_bytes) || reaches(1 - rank_, slot_bytes);
   }
-  void signal(std::uint64_t call, std::uint32_t signals);   // so many in this call so far
-  // Returns whether its flag line says so. After a short call it does not: peers learn of it from
-  // the next call, or when this rank waits for them; the store would cost them and it as much
-  // as the call's own signal.
+  void signal(std::uint64_t call, std::uint32_t signals);   // `signals`: in this call so far
+  // Leaves the call. Returns true if the flag line shows it. After a short call it does not, since
+  // the store would cost as much as the call's own signal: peers learn it from the next call, or
+  // when this rank waits for them.
   bool leave(std::uint64_t call);
-  void leave_loudly(std::uint64_t call);   // tells them in any case
+  void leave_loudly(std::uint64_t call);   // the flag line shows it in any case
 
-  // Says which call this is before there is something to signal.
+  // Shows the call's stamp before its first signal.
   void announce(std::uint64_t call);
 
-  // For calls that send messages as well (engine/mixed.hpp). A rank has a flag for each lane,
-  // which counts its signals there.
+  // For calls that also send messages (engine/mixed.hpp). A rank has a flag for each lane, which
+  // counts its signals there.
   static constexpr int kLanes = StagingBuffer::kLines - 2;
   const std::vector<int>& members() const { return ranks_; }
   void raise(int lane, std::uint64_t call, std::uint32_t signals) {
@@ -90,38 +89,39 @@ class ShmChannel {
            flag(stage, lane).load(std::memory_order_acquire) >= turn_of(call, signals);
   }
 
-  // Whether the rank at a position has given so many signals in this call, or has left it.
+  // True if the rank at a position has given so many signals in this call, or has left it.
   bool has_come(int position, std::uint64_t call, std::uint32_t signals) {
     if (!shows_stamp_) announce(call);
     return look(position, call, turn_of(call, signals));
   }
-  // Nothing where the rank at a position shows the same call as this rank, or a later one by now.
+  // Returns nothing if the rank at a position shows the same call as this rank, or a later one.
   std::optional<CallMismatch> mismatch(int position, std::uint64_t call) const {
     if (stamp_in(at(position).stage.line(call)) == stamps_[call % 4]) return {};
     return confirmed_mismatch(position, call);
   }
-  // Of a call whose positions are claimed, which are kept in the stage of the first rank.
-  bool can_claim() { return find(0); }   // that stage is there
+  // For calls whose positions are claimed, in the stage of the first rank.
+  bool can_claim() { return find(0); }   // true if that stage is there
   // Takes a position in a call that was entered.
   int claim(std::uint64_t call);
-  int rank_at(int position, std::uint64_t call) const {   // -1: nobody's yet
+  int rank_at(int position, std::uint64_t call) const {   // -1: unclaimed
     return claims::rank_at(at(0).stage.claims(), call, position);
   }
-  std::optional<CallMismatch> find_mismatch(std::uint64_t call);   // among all peers that it shows
-  // When ranks come to calls that may go by that; of one whose stage has been found.
+  std::optional<CallMismatch> find_mismatch(std::uint64_t call);   // checks peers in this call
+  // Times of entry of the rank at a position, for calls that depend on them. Its stage must have
+  // been found.
   StageEntries& entries_at(int position) const { return at(position).stage.entries(); }
   EntryBook& entry_book() const { return *entry_book_; }
-  // Of the rank at a position, in the call that was entered last.
+  // Slot of the rank at a position, in the call that was entered last.
   std::byte* slot(int position, std::uint64_t call) const {
     if (slot_.begin == kInLine) return at(position).stage.line(call).slot;
     return at(swapped_ ? 1 - position : position).stage.at(slot_.begin);
   }
 
-  // Of a call without scratch, which has the 32 bytes beside its flag for them.
+  // Exported buffers of a call without scratch, in the 32 bytes beside its flag.
   ExportedBuffers& exported(int position, std::uint64_t call) const {
     return *reinterpret_cast<ExportedBuffers*>(at(position).stage.line(call).slot);
   }
-  // Whether a peer has signalled in this call, and has yet to leave it.
+  // True if a peer has signalled in this call, and has yet to leave it.
   bool is_inside(int position, std::uint64_t call) {
     look(position, call, turn_of(call, kLeft));
     const std::uint64_t seen = at(position).seen;
@@ -132,11 +132,11 @@ class ShmChannel {
     return are_attached() ? std::string("by ") + stages_.attached_by()
                           : "not attached: " + stages_.why_not_attached();
   }
-  int copy(PeerCopy wanted) {   // the peer by its position
+  int copy(PeerCopy wanted) {   // wanted.peer: a position
     wanted.peer = ranks_[static_cast<std::size_t>(wanted.peer)];
     return stages_.copy(wanted);
   }
-  // Tells peers that this rank's staging buffer of the second channel is there (ShmChannels).
+  // Tells peers that this rank has opened its staging buffer of the second channel (ShmChannels).
   void show_second() { own().owner().has_second.store(true, std::memory_order_release); }
   bool shows_second(int position) const {
     const StagingBuffer& stage = at(position).stage;
@@ -149,38 +149,38 @@ class ShmChannel {
   int rank() const { return rank_; }
   int ranks() const { return static_cast<int>(peer_staging_.size()); }
 
-  // Whether to write into the stage with non-temporal stores: so for a while after plain ones were
-  // slow, as they are where peers' caches are far. Each rank decides for itself; nobody else need
-  // know. It is told of what was written, with plain stores and with the others.
+  // True if writes into the stage should use non-temporal stores: for a while after plain stores
+  // were slow, as they are if peers' caches are far. Each rank decides for itself. The caller
+  // reports its writes, plain and non-temporal ones.
   bool is_far() const { return nontemporal_left_ > 0; }
   void wrote(std::size_t bytes, double seconds);
   void wrote_nontemporal(std::size_t bytes);
 
-  // Why this rank could not map a peer's stage that is there, when a call last needed it.
+  // Error of this rank's last failure to map a peer's stage for a call.
   const std::optional<Error>& lacking() const { return lacking_; }
-  bool is_called();        // whether a peer is in a call that this rank has yet to make
-  std::optional<int> unseen();   // the first position whose stage this rank has not found yet
-  void look_around();            // finds the stages that are there; their owners may wait for that
+  bool is_called();        // true if a peer is in a call that this rank has yet to make
+  std::optional<int> unseen();   // first position whose stage this rank has yet to find
+  void look_around();            // finds peers' stages, for which their owners may wait
   bool is_idle() const { return enrolled_ == left_; }
-  // ranks that have yet to find the own stage, and then keep it
+  // Returns the ranks that have yet to find this rank's stage.
   std::vector<int> pending_attachers();
-  // Whether a peer's stage is yet to be looked for: its owner waits for that before it goes.
+  // True if this rank has yet to find a peer's stage, for which its owner waits before it leaves.
   bool has_unattached_peers() { return left_ > 0 && unseen().has_value(); }
-  // Whether those that have yet to look for the own stage may need what is there.
+  // True if peers that have yet to find this rank's stage may need its data.
   bool is_needed() const { return is_idle() && left_ > 0; }
 
  private:
   struct PeerStaging {
     StagingBuffer stage;
-    std::uint64_t seen = 0;      // the latest FlagLine::turn read there
-    std::size_t fits = 0;        // the longest slot that is known to have a place there
+    std::uint64_t seen = 0;      // latest FlagLine::turn read there
+    std::size_t fits = 0;        // longest slot known to fit there
   };
   PeerStaging& at(int position) { return peer_staging_[static_cast<std::size_t>(position)]; }
   const PeerStaging& at(int position) const { return peer_staging_[static_cast<std::size_t>(
       position)]; }
   bool find(int position);
-  bool reaches(int position, std::size_t slot_bytes);   // whether it has a place for such a slot
-  bool have_left(std::uint64_t call) const {   // as far as has been seen
+  bool reaches(int position, std::size_t slot_bytes);   // true if such a slot fits there
+  bool have_left(std::uint64_t call) const {   // true if all peers are known to have left
     const std::uint64_t left = turn_of(call, kLeft);
     for (const PeerStaging& peer : peer_staging_)
       if (peer.seen < left && &peer != &at(rank_)) return false;
@@ -193,23 +193,23 @@ class ShmChannel {
     std::size_t begin = kInLine, end = kInLine;   // offsets
     bool overlaps(const Slot& other) const { return begin < other.end && other.begin < end; }
   };
-  // Equal on all ranks, since they make the same calls.
+  // Returns the next slot; equal on all ranks, since they make the same calls.
   Slot next_slot(std::size_t wanted) const {
     return wanted <= sizeof(FlagLine::slot) ? Slot{} : rotated_slot(wanted);
   }
-  // Whether the next slot of that length is in an odd round. A round of rotating slots ends where
-  // they begin anew, one of short slots when both fixed places have been used.
+  // True if the next slot of that length is in an odd round. A round of rotating slots ends when
+  // they wrap around, one of short slots when both fixed places have been used.
   bool is_in_odd_round(std::size_t slot_bytes) const;
   std::size_t rotation_end(std::size_t wanted) const;
   std::size_t needed_bytes(std::size_t wanted) const;
-  [[gnu::noinline]]   // or short calls would pay for it
+  [[gnu::noinline]]   // inlined, it would slow down short calls
   Slot rotated_slot(std::size_t wanted) const;
-  std::size_t short_slot_begin() const;   // of the next short slot
+  std::size_t short_slot_begin() const;   // offset of the next short slot
   void show_stamp(std::uint64_t call);
   void prefetch_exclusive(std::uint64_t call);
   bool look(int position, std::uint64_t call, std::uint64_t turn);
   StagingBuffer& own() { return at(rank_).stage; }
-  // Behind the two flag lines that calls use by turns.
+  // Lane flags follow the two flag lines that calls use in turn.
   static std::atomic<std::uint64_t>& flag(const StagingBuffer& stage, int lane) {
     return stage.line_at(static_cast<std::size_t>(2 + lane) * StagingBuffer::kApart).turn;
   }
@@ -221,22 +221,22 @@ class ShmChannel {
   int rank_;
   std::vector<PeerStaging> peer_staging_;      // by position
   std::uint64_t enrolled_ = 0, left_ = 0;
-  bool left_quietly_ = false;    // the last call; peers may not know
-  bool shows_stamp_ = true;      // whether the flag line shows the last call
+  bool left_quietly_ = false;    // the flag line does not show that the last call was left
+  bool shows_stamp_ = true;      // the flag line shows the last call
   Slot slot_;                    // of the last call
-  std::size_t nontemporal_left_ = 0;   // bytes to write so before plain stores are tried again
-  std::size_t untimed_left_;     // bytes to write before the time of a plain copy says something
-  int slow_in_a_row_ = 0;        // plain copies
-  std::uint64_t short_calls_ = 0;   // whose slot had one of the two fixed places
-  std::size_t next_rotated_ = 0;    // where the next rotating slot may begin
-  bool was_odd_round_ = false;      // of the last rotating slot
+  std::size_t nontemporal_left_ = 0;   // non-temporal bytes before plain stores are tried again
+  std::size_t untimed_left_;     // bytes to write before plain copies are timed
+  int slow_in_a_row_ = 0;        // consecutive slow plain copies
+  std::uint64_t short_calls_ = 0;   // calls whose slot had one of the two fixed places
+  std::size_t next_rotated_ = 0;    // least offset of the next rotating slot
+  bool was_odd_round_ = false;      // the last rotating slot was in an odd round
   bool is_modest_ = true;        // no slot so far was longer than a modest one
   std::optional<Error> lacking_;
-  bool swaps_ = false;           // whether the last call is one that may swap stages
-  bool swapped_ = false;         // whether it does
+  bool swaps_ = false;           // the last call may swap stages
+  bool swapped_ = false;         // the last call swaps stages
   std::unique_ptr<EntryBook> entry_book_ = std::make_unique<EntryBook>();
   CallStamp stamps_[4];          // of this rank's last calls, by call % 4
-  std::uint64_t digest_ = 0;     // of all its calls
+  std::uint64_t digest_ = 0;     // hash of all its calls
 };
 
 }  // namespace paceline

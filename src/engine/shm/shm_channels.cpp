@@ -28,7 +28,8 @@ bool ShmChannels::is_idle() const {
   return std::ranges::all_of(channels_, [](const ShmChannel& c) { return c.is_idle(); });
 }
 
-// Looking for what is not there takes all memory of a peer into this process.
+// Looks only for second stages that are there: a search for a missing one maps all memory of the
+// peer.
 void ShmChannels::look_around() {
   channels_[0].look_around();
   for (int position = 0; position < channels_[0].ranks(); ++position)

@@ -5,8 +5,8 @@ namespace {
 
 constexpr std::size_t kKiB = 1u << 10, kMiB = 1u << 20;
 
-// slow_line_s is between two figures of an AMD EPYC: a copy takes 3 to 10 ns a line where caches
-// are near, and 27 to 36 where they are far.
+// slow_line_s lies between two figures of an AMD EPYC: a copy takes 3 to 10 ns per line between
+// near caches, and 27 to 36 ns between far ones.
 constexpr ShmProfile kXeon{
     .measured_on = "2 cores of an Intel Xeon (Sapphire Rapids, a virtual machine), 2026-11-23",
     .short_slot = 4 * kKiB, .rotation = 256 * kKiB, .short_rotation = 128 * kKiB,
@@ -18,8 +18,8 @@ constexpr ShmProfile kXeon{
     .past_caches = 32 * kMiB, .timed_copy = 8 * kKiB, .slow_copies = 4, .untimed = 4 * kMiB,
     .brief = 16 * kKiB, .preempted = 256 * kKiB};
 
-// Only its slots were measured; all else is the Xeon's. The rotation is longer than a processor's
-// own cache.
+// Only the slots were measured; all other figures are the Xeon's. The rotation is longer than a
+// processor's own cache.
 constexpr ShmProfile epyc() {
   ShmProfile profile = kXeon;
   profile.measured_on = "slots: 2 cores of an AMD EPYC; all else: an Intel Xeon";

@@ -1,8 +1,8 @@
-// ShmProfile: from which lengths on calls in shared memory work in another way.
+// ShmProfile: lengths at which calls in shared memory change their method.
 //
-// Each profile was measured on the processors that it names; docs/design/0019-straight.md has the
-// figures. A process takes one, once, and ranks that share memory share a machine: it is equal on
-// all of them. To tune another processor write another profile.
+// Each profile was measured on the processors that it names (docs/design/0019-straight.md). A
+// process takes one for its life. Ranks that share memory share a machine, and so take the same. To
+// tune another processor, add another profile.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,22 @@ struct ShmProfile {
 
   // Slots of a staging buffer (engine/shm/shm_channel.hpp).
   std::size_t short_slot;      // longest slot that has one of two fixed places
-  std::size_t rotation;        // stretch of the staging buffer that longer slots rotate through,
-  std::size_t short_rotation;  // while a communicator has had no slot longer than
-  std::size_t modest_slot;     // this one
-  bool swaps;                  // two ranks swap their staging buffers by turns
+  std::size_t rotation;        // stretch of the staging buffer that longer slots rotate through
+  std::size_t short_rotation;  // that stretch while no slot is longer than modest_slot
+  std::size_t modest_slot;
+  bool swaps;                  // two ranks swap their staging buffers in turn
 
-  // Reads in several streams (engine/shm/interleaved.hpp): the shortest step
-  std::size_t streams_from_stage;        // that reads a peer's staging buffer,
-  std::size_t streams_from_one_stage;    // that of the one of two ranks that shows something,
-  std::size_t streams_from_buffer;       // a peer's own buffer;
-  std::size_t streams_into_stage;        // that shows something to the other of two ranks;
-  std::size_t most_in_streams;           // and the most that a call reads so
-  std::size_t strip;                     // of each stream by turns
+  // Shortest step that uses several streams (engine/shm/interleaved.hpp).
+  std::size_t streams_from_stage;        // reads from a peer's staging buffer
+  std::size_t streams_from_one_stage;    // the same, if only one of two ranks shows data
+  std::size_t streams_from_buffer;       // reads from a peer's own buffer
+  std::size_t streams_into_stage;        // copies into the stage, if one of two ranks shows data
+  std::size_t most_in_streams;           // most bytes that a call reads in streams
+  std::size_t strip;                     // bytes of each stream in turn
 
-  // Stores past the caches: of outputs, in calls in which a rank writes as much, or one of two;
+  // Least bytes that a rank writes in a call whose outputs take non-temporal stores; of two ranks.
   std::size_t long_output, long_output_of_two;
-  // of what peers are shown, where copies into the stage took this long a line, and for how long.
+  // Seconds per line above which copies into the stage are slow; bytes of non-temporal stores then.
   double slow_line_s;
   std::size_t past_caches;
   std::size_t timed_copy;   // the shortest copy whose time is compared with that
@@ -44,7 +44,7 @@ struct ShmProfile {
 
 std::span<const ShmProfile> shm_profiles();
 
-// This processor's.
+// Returns this processor's profile.
 const ShmProfile& shm_profile();
 
 }  // namespace paceline

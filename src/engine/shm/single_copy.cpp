@@ -8,10 +8,10 @@
 namespace paceline {
 namespace {
 
-// Of a copy: so long a rank that withdraws has to wait for it. A system call costs next to nothing
-// beside it.
+// Bytes of a system call. A rank that withdraws waits at most for one piece, which takes much
+// longer than the call itself.
 constexpr std::size_t kPiece = 1u << 20;
-// For a peer that is stopped while it copies; nothing else takes so long.
+// Limit of the wait in withdraw(). Only a peer that is stopped while it copies takes so long.
 constexpr int kNapUs = 50, kMostNaps = 200000;
 
 }  // namespace
@@ -55,7 +55,7 @@ int Attached::copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes) 
     error = shm_->copy({wanted.position, wanted.writes,
                           base.load(std::memory_order_relaxed) + wanted.offset + at,
                           wanted.here + at, bytes});
-    // What it has freed since is no fault of this rank's.
+    // Buffers that the peer has freed meanwhile are not this rank's error.
     if (error == ESRCH || !theirs.is_open.load(std::memory_order_acquire)) error = kGone;
   }
   inside.store(0, std::memory_order_release);

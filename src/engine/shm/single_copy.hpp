@@ -1,10 +1,9 @@
-// Attached: the buffers of a call's peers that are in no memory shared by all, and copies from and
-// to them.
+// Attached: copies from and to the private buffers of a call's peers.
 //
-// Every rank shows where its buffers are, in its line, and its peers believe it as long as it is in
-// the call. A call that fails is left before its end, and then the caller may free the buffers: so
-// who fails takes back what it has shown, and stays until no peer copies there. Who is about to
-// copy says so first and then looks whether it still may: one of the two sees the other.
+// Every rank exports the addresses of its buffers in its line, for as long as it is in the call.
+// After a failed call the program may free the buffers. So a rank whose call fails withdraws the
+// addresses, and stays until no peer copies there. A rank that copies first marks this in its own
+// line and then checks that the peer's addresses are still exported: one of the two sees the other.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +17,22 @@ class Attached {
  public:
   Attached(ShmChannel& shm, int rank) : shm_(&shm), rank_(rank) {}
 
-  void use(ShmChannel& shm) { shm_ = &shm; }   // of the next call
+  void use(ShmChannel& shm) { shm_ = &shm; }   // sets the channel of the next call
 
-  // Of the call that has been entered, before its first signal.
+  // Exports the buffers of a call that was entered, before its first signal.
   void show(std::uint64_t call, const std::byte* input, const std::byte* output);
   void withdraw();
 
   struct Copy {
-    int position = 0;        // whose buffer
-    bool is_input = false;   // or the output
-    bool writes = false;
+    int position = 0;        // the peer
+    bool is_input = false;   // the peer's input; false: its output
+    bool writes = false;     // into the peer's buffer
     std::size_t offset = 0;  // in the buffer
     std::byte* here = nullptr;
     std::size_t bytes = 0;
   };
-  static constexpr int kGone = -1;   // the peer has failed or ended; others will say why
-  int copy(const Copy& wanted);      // 0, kGone, or the system's errno
+  static constexpr int kGone = -1;   // the peer has failed or ended; other checks report why
+  int copy(const Copy& wanted);      // returns 0, kGone, or the system's errno
 
  private:
   int copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes);

@@ -102,7 +102,7 @@ struct ActiveOp {
     operation->set_priority(call.priority);
     take(call);
   }
-  void take(const Call& call) {   // for a repeated call, which differs in its label at most
+  void take(const Call& call) {   // for a repeated call: takes its label only
     if (label != call.label) label = call.label;
   }
   void mark_observed(std::uint32_t start) {   // does nothing after a later start
