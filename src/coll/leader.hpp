@@ -6,8 +6,6 @@
 
 namespace paceline {
 
-inline int one_block(const Problem&, const Knobs&) { return 1; }
-
 // The leader copies its output, the sum, into its staging buffer and tells all others.
 inline void show_sum(Builder& b, const Segment& slot) {
   b.finish(b.output());

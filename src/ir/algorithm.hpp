@@ -66,11 +66,14 @@ enum class Bits : std::uint8_t {
   by_ring,  // each block as allreduce/ring, of a message in as many segments
 };
 
+inline int one_block(const Problem&, const Knobs&) { return 1; }
+inline int block_per_rank(const Problem& pb, const Knobs&) { return pb.ranks; }
+
 struct Algorithm {
   Collective collective;
   const char* name;
   std::optional<Reason> (*rejects)(const Problem&) = serves_all;
-  int (*cuts)(const Problem&, const Knobs&);             // blocks per unit of the message
+  int (*cuts)(const Problem&, const Knobs&) = one_block;   // blocks per unit of the message
   void (*build)(const Problem&, const Knobs&, Builder&);
   Cost (*cost)(const Problem&, const Knobs&);
   Takes takes = {};

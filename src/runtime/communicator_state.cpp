@@ -182,7 +182,7 @@ std::shared_ptr<ActiveOp> CommunicatorState::free_op(Prepared& prepared) {
 }
 
 // Returns a copy. Takes the lock, since other threads may add operations to the original.
-std::shared_ptr<Prepared> CommunicatorState::without_flights(const Prepared& prepared) {
+std::shared_ptr<Prepared> CommunicatorState::without_active_ops(const Prepared& prepared) {
   const std::lock_guard lock(mutex);
   auto copy = std::make_shared<Prepared>(prepared);
   copy->active_ops.clear();

@@ -63,7 +63,7 @@ struct CommunicatorState {
   // Returns an operation for this call: one that has ended and that no request holds, or a new one.
   // Opens the staging buffers that it needs; throws a resource error if there is no memory.
   std::shared_ptr<ActiveOp> free_op(Prepared& prepared);
-  std::shared_ptr<Prepared> without_flights(const Prepared& prepared);
+  std::shared_ptr<Prepared> without_active_ops(const Prepared& prepared);
   Problem problem_of(const Call& call) const;
   Overrides wish_of(const Call& call) const;
   CallPrices prices_of(const Call& call) const;   // prices with late ranks

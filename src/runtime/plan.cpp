@@ -29,7 +29,7 @@ Plan Communicator::plan(const Call& call) {
 
 void Plan::State::prepare() {
   Ready ready = communicator->prepare(call, late);
-  const auto own = communicator->without_flights(*ready.prepared);
+  const auto own = communicator->without_active_ops(*ready.prepared);
   active = communicator->free_op(*own);
   active->take(call, std::move(ready.peers));
   fingerprint = ready.fingerprint;

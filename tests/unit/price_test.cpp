@@ -6,6 +6,7 @@
 #include "base/str.hpp"
 #include "coll/algorithms.hpp"
 #include "transport/shm/staging.hpp"
+#include "tune/choose.hpp"
 #include "tune/estimate.hpp"
 
 using namespace paceline;

@@ -23,7 +23,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
 int radix_of(const Knobs& knobs) { return knobs.radix > 1 ? knobs.radix : 2; }
 
 // Offset i is the unit of the rank i places on.
@@ -48,7 +47,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 extern const Algorithm allgather_circulant{
-    .collective = Collective::allgather, .name = "circulant", .cuts = cuts, .build = build,
-    .cost = cost, .takes = kTakesRadix};
+    .collective = Collective::allgather, .name = "circulant", .build = build, .cost = cost,
+    .takes = kTakesRadix};
 
 }  // namespace paceline

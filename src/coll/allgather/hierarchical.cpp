@@ -27,8 +27,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 // In every round doubles the number of nodes whose units it has: this one and those after it.
 void across(Builder& b, const Hierarchy& h) {
   const int k = h.nodes(), node = h.node();
@@ -97,7 +95,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allgather_hierarchical{
-    .collective = Collective::allgather, .name = "hierarchical", .cuts = cuts, .build = build,
-    .cost = cost, .access = Access::nodes};
+    .collective = Collective::allgather, .name = "hierarchical", .build = build, .cost = cost,
+    .access = Access::nodes};
 
 }  // namespace paceline

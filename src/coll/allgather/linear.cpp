@@ -18,8 +18,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const int p = pb.ranks, r = pb.rank;
   b.copy(b.input(r), b.output(r));
@@ -37,7 +35,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allgather_linear{
-    .collective = Collective::allgather, .name = "linear", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::allgather, .name = "linear", .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -25,8 +25,6 @@ namespace {
 
 using Units = std::vector<Segment>;
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 // Unit i of what a part brings from other nodes, in the leader's staging buffer.
 struct Brought {
   std::vector<int> units;
@@ -123,7 +121,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allgather_multilane{
-    .collective = Collective::allgather, .name = "multilane", .cuts = cuts, .build = build,
-    .cost = cost, .access = Access::nodes};
+    .collective = Collective::allgather, .name = "multilane", .build = build, .cost = cost,
+    .access = Access::nodes};
 
 }  // namespace paceline

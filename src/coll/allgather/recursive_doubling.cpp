@@ -22,8 +22,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Hypercube cube{pb.ranks};
   const int p = pb.ranks, r = pb.rank;
@@ -56,7 +54,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allgather_recursive_doubling{
-    .collective = Collective::allgather, .name = "recursive_doubling", .cuts = cuts, .build = build,
+    .collective = Collective::allgather, .name = "recursive_doubling", .build = build,
     .cost = cost};
 
 }  // namespace paceline

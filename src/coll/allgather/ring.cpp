@@ -20,8 +20,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Order order(pb);   // node by node
   const int p = pb.ranks, at = order.position_of(pb.rank);
@@ -42,7 +40,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allgather_ring{
-    .collective = Collective::allgather, .name = "ring", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::allgather, .name = "ring", .build = build, .cost = cost};
 
 }  // namespace paceline

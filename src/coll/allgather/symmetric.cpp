@@ -22,8 +22,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const int p = pb.ranks, r = pb.rank;
   meet(b);
@@ -43,7 +41,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allgather_symmetric{
-    .collective = Collective::allgather, .name = "symmetric", .cuts = cuts, .build = build,
-    .cost = cost, .access = Access::symmetric};
+    .collective = Collective::allgather, .name = "symmetric", .build = build, .cost = cost,
+    .access = Access::symmetric};
 
 }  // namespace paceline

@@ -55,7 +55,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allreduce_arrival_leader{
-    .collective = Collective::allreduce, .name = "arrival_leader", .cuts = one_block,
+    .collective = Collective::allreduce, .name = "arrival_leader",
     .build = build, .cost = cost, .access = Access::staging, .arrivals = Arrivals::claimed};
 
 }  // namespace paceline

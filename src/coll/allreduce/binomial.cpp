@@ -24,8 +24,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem&, const Knobs&, Builder& b) {
   reduce_and_tell(b, reduce_binomial, broadcast_binomial);
 }
@@ -39,7 +37,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allreduce_binomial{
-    .collective = Collective::allreduce, .name = "binomial", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::allreduce, .name = "binomial", .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -26,8 +26,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
 void build(const Problem&, const Knobs&, Builder& b) {
   scatter_and_spread(b, reduce_scatter_bruck, allgather_circulant);
 }
@@ -39,7 +37,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allreduce_bruck{
-    .collective = Collective::allreduce, .name = "bruck", .cuts = cuts, .build = build,
+    .collective = Collective::allreduce, .name = "bruck", .cuts = block_per_rank, .build = build,
     .cost = cost, .bits = Bits::by_rank};
 
 }  // namespace paceline

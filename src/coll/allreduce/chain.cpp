@@ -27,8 +27,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Region input = region_of(b.input()), output = region_of(b.output());
   std::vector<int> down{0};
@@ -48,7 +46,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allreduce_chain{
-    .collective = Collective::allreduce, .name = "chain", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::allreduce, .name = "chain", .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -25,8 +25,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "every block is summed from another rank on", "direct");
 }
@@ -42,7 +40,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 extern const Algorithm allreduce_circulant{
-    .collective = Collective::allreduce, .name = "circulant", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .takes = kTakesRadix};
+    .collective = Collective::allreduce, .name = "circulant", .rejects = rejects,
+    .cuts = block_per_rank, .build = build, .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

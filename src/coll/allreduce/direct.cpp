@@ -24,8 +24,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
 void build(const Problem&, const Knobs&, Builder& b) {
   scatter_and_spread(b, reduce_scatter_direct, allgather_linear);
 }
@@ -38,7 +36,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allreduce_direct{
-    .collective = Collective::allreduce, .name = "direct", .cuts = cuts, .build = build,
+    .collective = Collective::allreduce, .name = "direct", .cuts = block_per_rank, .build = build,
     .cost = cost, .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -31,7 +31,7 @@ void build(const Problem&, const Knobs&, Builder& b) { lead_by_position(b); }
 }  // namespace
 
 extern const Algorithm allreduce_dynamic_leader{
-    .collective = Collective::allreduce, .name = "dynamic_leader", .cuts = one_block,
+    .collective = Collective::allreduce, .name = "dynamic_leader",
     .build = build, .cost = cost_of_leader, .access = Access::staging,
     .arrivals = Arrivals::claimed};
 

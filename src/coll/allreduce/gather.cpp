@@ -27,7 +27,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
 int radix_of(const Knobs& knobs) { return knobs.radix > 1 ? knobs.radix : 2; }
 
 // Offset i is the vector of the rank i places on.
@@ -57,7 +56,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 extern const Algorithm allreduce_gather{
-    .collective = Collective::allreduce, .name = "gather", .cuts = cuts, .build = build,
-    .cost = cost, .takes = kTakesRadix, .bits = Bits::by_rank};
+    .collective = Collective::allreduce, .name = "gather", .build = build, .cost = cost,
+    .takes = kTakesRadix, .bits = Bits::by_rank};
 
 }  // namespace paceline

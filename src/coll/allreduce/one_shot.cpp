@@ -21,8 +21,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 // Reads the own vector where it is: its copy has just gone to the peers' caches. With more sources
 // than are summed at once it reads the copy, since the output, which may be the input, is written
 // before.
@@ -42,7 +40,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allreduce_one_shot{
-    .collective = Collective::allreduce, .name = "one_shot", .cuts = cuts, .build = build,
-    .cost = cost, .access = Access::staging, .bits = Bits::by_rank};
+    .collective = Collective::allreduce, .name = "one_shot", .build = build, .cost = cost,
+    .access = Access::staging, .bits = Bits::by_rank};
 
 }  // namespace paceline

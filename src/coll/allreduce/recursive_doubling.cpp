@@ -24,8 +24,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Hypercube cube{pb.ranks};
   const int r = pb.rank, q = cube.dimensions();
@@ -68,7 +66,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allreduce_recursive_doubling{
-    .collective = Collective::allreduce, .name = "recursive_doubling", .cuts = cuts, .build = build,
+    .collective = Collective::allreduce, .name = "recursive_doubling", .build = build,
     .cost = cost};
 
 }  // namespace paceline

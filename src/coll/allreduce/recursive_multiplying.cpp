@@ -30,7 +30,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
 Multicube cube_of(const Problem& pb, const Knobs& knobs) {
   return {pb.ranks, knobs.radix > 1 ? std::min(knobs.radix, 16) : 4};
 }
@@ -87,7 +86,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 extern const Algorithm allreduce_recursive_multiplying{
-    .collective = Collective::allreduce, .name = "recursive_multiplying", .cuts = cuts,
-    .build = build, .cost = cost, .takes = kTakesRadix};
+    .collective = Collective::allreduce, .name = "recursive_multiplying", .build = build,
+    .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

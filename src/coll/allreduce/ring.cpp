@@ -24,8 +24,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "a ring sums in ring order", "binomial");
 }
@@ -42,7 +40,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm allreduce_ring{
-    .collective = Collective::allreduce, .name = "ring", .rejects = rejects, .cuts = cuts,
+    .collective = Collective::allreduce, .name = "ring", .rejects = rejects, .cuts = block_per_rank,
     .build = build, .cost = cost, .bits = Bits::by_ring};
 
 }  // namespace paceline

@@ -24,8 +24,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 int radix_of(const Problem& pb, const Knobs& knobs) {
   return std::max(2, std::min(knobs.radix, pb.ranks));
 }
@@ -104,7 +102,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 extern const Algorithm alltoall_bruck{
-    .collective = Collective::alltoall, .name = "bruck", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .takes = kTakesRadix};
+    .collective = Collective::alltoall, .name = "bruck", .rejects = rejects, .build = build,
+    .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

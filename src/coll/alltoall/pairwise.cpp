@@ -19,8 +19,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const int p = pb.ranks, r = pb.rank;
   b.copy(b.input(r), b.output(r));
@@ -46,7 +44,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm alltoall_pairwise{
-    .collective = Collective::alltoall, .name = "pairwise", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::alltoall, .name = "pairwise", .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -23,8 +23,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   if (pb.in_place)
     return Reason{"in place, units would be overwritten before their owners have them",
@@ -51,7 +49,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm alltoall_symmetric{
-    .collective = Collective::alltoall, .name = "symmetric", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .access = Access::symmetric};
+    .collective = Collective::alltoall, .name = "symmetric", .rejects = rejects, .build = build,
+    .cost = cost, .access = Access::symmetric};
 
 }  // namespace paceline

@@ -21,8 +21,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 int radix_of(const Knobs& knobs) { return knobs.radix > 1 ? knobs.radix : 2; }
 
 void build(const Problem& pb, const Knobs& knobs, Builder& b) {
@@ -43,7 +41,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 extern const Algorithm barrier_dissemination{
-    .collective = Collective::barrier, .name = "dissemination", .cuts = cuts, .build = build,
-    .cost = cost, .takes = kTakesRadix};
+    .collective = Collective::barrier, .name = "dissemination", .build = build, .cost = cost,
+    .takes = kTakesRadix};
 
 }  // namespace paceline

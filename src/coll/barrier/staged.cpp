@@ -17,8 +17,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem&, const Knobs&, Builder& b) { meet(b); }
 
 Cost cost(const Problem& pb, const Knobs&) {
@@ -28,7 +26,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm barrier_staged{
-    .collective = Collective::barrier, .name = "staged", .cuts = cuts, .build = build, .cost = cost,
+    .collective = Collective::barrier, .name = "staged", .build = build, .cost = cost,
     .access = Access::staging};
 
 }  // namespace paceline

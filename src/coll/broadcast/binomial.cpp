@@ -20,8 +20,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const BinomialTree tree{pb.ranks};
   const int v = position_of(pb.rank, pb.root, pb.ranks);
@@ -39,7 +37,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm broadcast_binomial{
-    .collective = Collective::broadcast, .name = "binomial", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::broadcast, .name = "binomial", .build = build, .cost = cost};
 
 }  // namespace paceline

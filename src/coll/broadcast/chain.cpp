@@ -21,8 +21,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const int v = position_of(pb.rank, pb.root, pb.ranks);
   if (v > 0) b.recv(rank_at(v - 1, pb.root, pb.ranks), {b.output()});
@@ -37,7 +35,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm broadcast_chain{
-    .collective = Collective::broadcast, .name = "chain", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::broadcast, .name = "chain", .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -26,7 +26,7 @@ using Form = BroadcastByNodes<broadcast_binomial>;
 }  // namespace
 
 extern const Algorithm broadcast_hierarchical{
-    .collective = Collective::broadcast, .name = "hierarchical", .cuts = Form::cuts,
-    .build = Form::build, .cost = Form::cost, .access = Access::nodes};
+    .collective = Collective::broadcast, .name = "hierarchical", .build = Form::build,
+    .cost = Form::cost, .access = Access::nodes};
 
 }  // namespace paceline

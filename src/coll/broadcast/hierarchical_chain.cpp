@@ -26,7 +26,7 @@ using Form = BroadcastByNodes<broadcast_chain>;
 }  // namespace
 
 extern const Algorithm broadcast_hierarchical_chain{
-    .collective = Collective::broadcast, .name = "hierarchical_chain", .cuts = Form::cuts,
-    .build = Form::build, .cost = Form::cost, .access = Access::nodes};
+    .collective = Collective::broadcast, .name = "hierarchical_chain", .build = Form::build,
+    .cost = Form::cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -42,7 +42,6 @@ inline Cost cost_of_broadcast(const Problem& pb, const Algorithm& between) {
 // The functions of an Algorithm, with the broadcast `between` among the leaders.
 template <const Algorithm& between>
 struct BroadcastByNodes {
-  static int cuts(const Problem&, const Knobs&) { return 1; }
   static void build(const Problem&, const Knobs&, Builder& b) {
     broadcast_in_hierarchy(b, between);
   }

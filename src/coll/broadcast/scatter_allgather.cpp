@@ -23,8 +23,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
 void build(const Problem&, const Knobs&, Builder& b) {
   deal_and_spread(b, scatter_binomial, allgather_ring);
 }
@@ -36,7 +34,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm broadcast_scatter_allgather{
-    .collective = Collective::broadcast, .name = "scatter_allgather", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::broadcast, .name = "scatter_allgather", .cuts = block_per_rank,
+    .build = build, .cost = cost};
 
 }  // namespace paceline

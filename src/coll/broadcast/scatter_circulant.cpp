@@ -25,8 +25,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
 void build(const Problem&, const Knobs&, Builder& b) {
   deal_and_spread(b, scatter_binomial, allgather_circulant);
 }
@@ -38,7 +36,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm broadcast_scatter_circulant{
-    .collective = Collective::broadcast, .name = "scatter_circulant", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::broadcast, .name = "scatter_circulant", .cuts = block_per_rank,
+    .build = build, .cost = cost};
 
 }  // namespace paceline

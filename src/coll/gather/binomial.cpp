@@ -21,8 +21,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   if (pb.uneven)
     return Reason{"units differ in length and only the root knows how", "linear"};
@@ -52,7 +50,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm gather_binomial{
-    .collective = Collective::gather, .name = "binomial", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost};
+    .collective = Collective::gather, .name = "binomial", .rejects = rejects, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

@@ -21,8 +21,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   return unless_root_may_begin(pb);
 }
@@ -55,7 +53,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_binomial{
-    .collective = Collective::reduce, .name = "binomial", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost};
+    .collective = Collective::reduce, .name = "binomial", .rejects = rejects, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

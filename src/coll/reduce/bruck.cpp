@@ -26,8 +26,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
 void build(const Problem&, const Knobs&, Builder& b) {
   scatter_and_collect(b, reduce_scatter_bruck, gather_binomial);
 }
@@ -39,7 +37,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_bruck{
-    .collective = Collective::reduce, .name = "bruck", .cuts = cuts, .build = build, .cost = cost,
-    .bits = Bits::by_rank};
+    .collective = Collective::reduce, .name = "bruck", .cuts = block_per_rank, .build = build,
+    .cost = cost, .bits = Bits::by_rank};
 
 }  // namespace paceline

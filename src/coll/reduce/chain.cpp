@@ -22,8 +22,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   return unless_root_may_begin(pb);
 }
@@ -50,7 +48,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_chain{
-    .collective = Collective::reduce, .name = "chain", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost};
+    .collective = Collective::reduce, .name = "chain", .rejects = rejects, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

@@ -22,8 +22,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
 void build(const Problem&, const Knobs&, Builder& b) {
   scatter_and_collect(b, reduce_scatter_direct, gather_linear);
 }
@@ -37,7 +35,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_direct{
-    .collective = Collective::reduce, .name = "direct", .cuts = cuts, .build = build, .cost = cost,
-    .bits = Bits::by_rank};
+    .collective = Collective::reduce, .name = "direct", .cuts = block_per_rank, .build = build,
+    .cost = cost, .bits = Bits::by_rank};
 
 }  // namespace paceline

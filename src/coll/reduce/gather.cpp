@@ -26,8 +26,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 // Positions count from the root; vector i is that of the position i behind this one.
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const BinomialTree tree{pb.ranks};
@@ -54,7 +52,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_gather{
-    .collective = Collective::reduce, .name = "gather", .cuts = cuts, .build = build, .cost = cost,
+    .collective = Collective::reduce, .name = "gather", .build = build, .cost = cost,
     .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -30,6 +30,6 @@ using Form = ReduceByNodes<reduce_binomial>;
 
 extern const Algorithm reduce_hierarchical{
     .collective = Collective::reduce, .name = "hierarchical", .rejects = rejects_in_hierarchy,
-    .cuts = Form::cuts, .build = Form::build, .cost = Form::cost, .access = Access::nodes};
+    .build = Form::build, .cost = Form::cost, .access = Access::nodes};
 
 }  // namespace paceline

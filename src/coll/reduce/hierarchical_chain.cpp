@@ -29,8 +29,7 @@ using Form = ReduceByNodes<reduce_chain>;
 }  // namespace
 
 extern const Algorithm reduce_hierarchical_chain{
-    .collective = Collective::reduce, .name = "hierarchical_chain",
-    .rejects = rejects_in_hierarchy, .cuts = Form::cuts, .build = Form::build, .cost = Form::cost,
-    .access = Access::nodes};
+    .collective = Collective::reduce, .name = "hierarchical_chain", .rejects = rejects_in_hierarchy,
+    .build = Form::build, .cost = Form::cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -69,7 +69,6 @@ inline Cost cost_of_reduce(const Problem& pb, const Algorithm& between) {
 // The functions of an Algorithm, with the reduce `between` among the leaders.
 template <const Algorithm& between>
 struct ReduceByNodes {
-  static int cuts(const Problem&, const Knobs&) { return 1; }
   static void build(const Problem&, const Knobs&, Builder& b) { reduce_in_hierarchy(b, between); }
   static Cost cost(const Problem& pb, const Knobs&) { return cost_of_reduce(pb, between); }
 };

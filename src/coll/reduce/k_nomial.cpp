@@ -28,7 +28,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
 int radix_of(const Knobs& knobs) { return knobs.radix > 1 ? knobs.radix : 4; }
 
 std::optional<Reason> rejects(const Problem& pb) { return unless_root_may_begin(pb); }
@@ -66,7 +65,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 extern const Algorithm reduce_k_nomial{
-    .collective = Collective::reduce, .name = "k_nomial", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost, .takes = kTakesRadix};
+    .collective = Collective::reduce, .name = "k_nomial", .rejects = rejects, .build = build,
+    .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

@@ -19,8 +19,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 // Sums operands before the root's own in scratch, since its own may lie where the sum goes.
 void build(const Problem& pb, const Knobs&, Builder& b) {
   if (pb.rank != pb.root) return b.send(pb.root, {b.input()});
@@ -53,6 +51,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_linear{
-    .collective = Collective::reduce, .name = "linear", .cuts = cuts, .build = build, .cost = cost};
+    .collective = Collective::reduce, .name = "linear", .build = build, .cost = cost};
 
 }  // namespace paceline

@@ -27,8 +27,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem& pb, const Knobs&) { return pb.ranks; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "every block is summed from another rank on", "linear");
 }
@@ -56,7 +54,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_gather{
-    .collective = Collective::reduce, .name = "scatter_gather", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost};
+    .collective = Collective::reduce, .name = "scatter_gather", .rejects = rejects,
+    .cuts = block_per_rank, .build = build, .cost = cost};
 
 }  // namespace paceline

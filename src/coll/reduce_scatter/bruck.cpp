@@ -31,8 +31,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 // Unit d is at first one's own, to go d places on, at last the one that has come as far. It is
 // received beside the one that is sent: into one of two slots in turn.
 void build(const Problem& pb, const Knobs&, Builder& b) {
@@ -71,7 +69,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_bruck{
-    .collective = Collective::reduce_scatter, .name = "bruck", .cuts = cuts, .build = build,
-    .cost = cost, .bits = Bits::by_rank};
+    .collective = Collective::reduce_scatter, .name = "bruck", .build = build, .cost = cost,
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

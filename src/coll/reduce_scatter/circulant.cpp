@@ -25,7 +25,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
 int radix_of(const Knobs& knobs) { return knobs.radix > 1 ? knobs.radix : 2; }
 
 std::optional<Reason> rejects(const Problem& pb) {
@@ -74,7 +73,7 @@ Cost cost(const Problem& pb, const Knobs& knobs) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_circulant{
-    .collective = Collective::reduce_scatter, .name = "circulant", .rejects = rejects, .cuts = cuts,
+    .collective = Collective::reduce_scatter, .name = "circulant", .rejects = rejects,
     .build = build, .cost = cost, .takes = kTakesRadix};
 
 }  // namespace paceline

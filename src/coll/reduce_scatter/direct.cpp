@@ -23,8 +23,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const int p = pb.ranks, r = pb.rank;
   std::vector<Segment> all(static_cast<std::size_t>(p), b.input(r));   // by rank
@@ -49,7 +47,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_direct{
-    .collective = Collective::reduce_scatter, .name = "direct", .cuts = cuts, .build = build,
-    .cost = cost, .bits = Bits::by_rank};
+    .collective = Collective::reduce_scatter, .name = "direct", .build = build, .cost = cost,
+    .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -25,8 +25,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void across(Builder& b, const Hierarchy& h, const Region& sums) {
   compose(b, b.problem().rank,
           {{.algorithm = &allreduce_recursive_doubling, .members = h.across(), .input = sums,
@@ -83,7 +81,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_scatter_hierarchical{
     .collective = Collective::reduce_scatter, .name = "hierarchical",
-    .rejects = unless_nodes_in_order, .cuts = cuts, .build = build, .cost = cost,
-    .access = Access::nodes};
+    .rejects = unless_nodes_in_order, .build = build, .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -29,8 +29,6 @@ namespace {
 
 using Units = std::vector<Segment>;
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "a ring sums in ring order", "direct");
 }
@@ -187,7 +185,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_multilane{
-    .collective = Collective::reduce_scatter, .name = "multilane", .rejects = rejects, .cuts = cuts,
+    .collective = Collective::reduce_scatter, .name = "multilane", .rejects = rejects,
     .build = build, .cost = cost, .access = Access::nodes};
 
 }  // namespace paceline

@@ -24,8 +24,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "far ranks are combined first", "direct");
 }
@@ -86,6 +84,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 
 extern const Algorithm reduce_scatter_recursive_halving{
     .collective = Collective::reduce_scatter, .name = "recursive_halving", .rejects = rejects,
-    .cuts = cuts, .build = build, .cost = cost};
+    .build = build, .cost = cost};
 
 }  // namespace paceline

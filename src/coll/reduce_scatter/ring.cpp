@@ -22,8 +22,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 std::optional<Reason> rejects(const Problem& pb) {
   return unless_commutative(pb, "a ring sums in ring order", "direct");
 }
@@ -62,7 +60,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_ring{
-    .collective = Collective::reduce_scatter, .name = "ring", .rejects = rejects, .cuts = cuts,
-    .build = build, .cost = cost};
+    .collective = Collective::reduce_scatter, .name = "ring", .rejects = rejects, .build = build,
+    .cost = cost};
 
 }  // namespace paceline

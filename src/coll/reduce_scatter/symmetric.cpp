@@ -22,8 +22,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   const Segment mine = b.input(pb.rank);
   const Segment partial = pb.ranks > kSourcesAtOnce ? b.scratch(mine) : Segment{};
@@ -40,7 +38,7 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm reduce_scatter_symmetric{
-    .collective = Collective::reduce_scatter, .name = "symmetric", .cuts = cuts, .build = build,
-    .cost = cost, .access = Access::symmetric, .bits = Bits::by_rank};
+    .collective = Collective::reduce_scatter, .name = "symmetric", .build = build, .cost = cost,
+    .access = Access::symmetric, .bits = Bits::by_rank};
 
 }  // namespace paceline

@@ -17,8 +17,6 @@
 namespace paceline {
 namespace {
 
-int cuts(const Problem&, const Knobs&) { return 1; }
-
 void build(const Problem& pb, const Knobs&, Builder& b) {
   if (pb.rank != pb.root) return b.recv(pb.root, {b.output(pb.rank)});
   b.copy(b.input(pb.root), b.output(pb.root));
@@ -36,7 +34,6 @@ Cost cost(const Problem& pb, const Knobs&) {
 }  // namespace
 
 extern const Algorithm scatter_linear{
-    .collective = Collective::scatter, .name = "linear", .cuts = cuts, .build = build,
-    .cost = cost};
+    .collective = Collective::scatter, .name = "linear", .build = build, .cost = cost};
 
 }  // namespace paceline

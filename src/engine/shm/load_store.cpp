@@ -7,8 +7,7 @@
 namespace paceline {
 
 LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> bound,
-                                       const Channel& channel,
-                                     Positions* positions)
+                                       const Channel& channel, Positions* positions)
     : Operation(std::move(bound), channel),
       shm_(&channel_.shm->first()),
       positions_(positions),
