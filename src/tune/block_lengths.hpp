@@ -1,7 +1,7 @@
 // BlockLengths: lengths of the blocks in which calls go through memory that ranks share.
 //
-// Equal on all ranks, so it does not ask which processor this is. docs/design/0019-straight.md has
-// the figures. To tune other processors change the one instance, and say where it was measured.
+// All ranks have the same lengths, whatever their processors. docs/design/0019-straight.md has the
+// figures. To tune other processors change the one instance, and say where it was measured.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@ struct BlockLengths {
   const char* measured_on;
 
   // Through staging buffers. Shorter blocks mean more barriers, longer ones leave the caches.
-  std::size_t flow_from;                 // the shortest message that is cut
-  int flow_pieces;                       // into so many blocks at least,
-  int flow_part;                         // of this part of the message,
-  std::size_t flow_least, flow_most;     // in these limits: some ranks copy in, others out
-  std::size_t rank_slice;                // of a block that more than two ranks share,
-  std::size_t shared_least, shared_most; // in these limits: all blocks under way stay in caches
-  std::size_t pair_whole;                // the longest message of two ranks in one block;
-  int pair_part;                         // then this part of it,
-  std::size_t pair_least, pair_most;     // in these limits,
-  int pair_long_part;                    // or this part, if it is longer,
-  std::size_t pair_long_most;            // up to this
+  std::size_t flow_from;                 // shortest message that is cut
+  int flow_pieces;                       // least number of its blocks
+  int flow_part;                         // a block is the message divided by this
+  std::size_t flow_least, flow_most;     // limits of a block: some ranks copy in, others out
+  std::size_t rank_slice;                // per rank, of a block that more than two ranks share
+  std::size_t shared_least, shared_most; // limits of a block: all blocks under way stay in caches
+  std::size_t pair_whole;                // longest message of two ranks in one block
+  int pair_part;                         // a block of a longer one is the message divided by this,
+  std::size_t pair_least, pair_most;     // within these limits,
+  int pair_long_part;                    // or divided by this, if that is longer,
+  std::size_t pair_long_most;            // up to this limit
 
   // In symmetric memory.
-  int symmetric_blocks;                  // of a message of which each rank has
-  std::size_t symmetric_part;            // this much in each block
+  int symmetric_blocks;                  // number of blocks of a long message
+  std::size_t symmetric_part;            // a rank's least part of each of these blocks
   std::size_t symmetric_sum;             // a rank's part of a block whose sum takes several steps
-  std::size_t most_symmetric_sums;       // blocks
+  std::size_t most_symmetric_sums;       // largest number of such blocks
 };
 
 inline constexpr BlockLengths kBlockLengths{

@@ -36,7 +36,7 @@ struct Choice {
   double expected_s = 0;
 };
 
-// A number that differs where choices do, to compare them between ranks.
+// Hash of a choice, which ranks compare.
 std::uint64_t hash_of(const Choice& choice);
 
 // Wishes of the caller; empty and 0: chosen.

@@ -15,11 +15,11 @@ namespace paceline {
 namespace {
 
 constexpr int kWindow = 6;         // segments under way: more keep no port busier (see window_of)
-constexpr double kFewer = 0.99;    // fewer under way must save so much (docs/design/0045-mixed.md)
-constexpr int kMostAsked = 65536, kMostRadix = 16;   // that a caller asks for
+constexpr double kFewer = 0.99;    // limit of a smaller window's time (docs/design/0045-mixed.md)
+constexpr int kMostAsked = 65536, kMostRadix = 16;   // most that a caller may ask for
 
-// In a pipe there and back (hops > 1) as many segments must be under way as there are hops: a rank
-// keeps each from its sum until its result has come.
+// Returns the window. A pipe there and back (hops > 1) needs a segment under way for each round: a
+// rank keeps a segment from its sum until its result comes back.
 int window_of(const Row* row, const Problem& p, int segments) {
   int window = kWindow;
   if (row && row->cut == CutInto::segments && row->hops > 1)
@@ -31,7 +31,7 @@ Choice choice_of(const Row& row, const Problem& p, const Estimate& e) {
   Choice choice{.algorithm = row.algorithm, .row = &row, .why = row.why, .expected_s = e.seconds};
   choice.cut.knobs = row.knobs;
   choice.cut.in_step = e.in_step;
-  // A piece is one block of each tree, where there are two.
+  // With two trees a piece is one block of each.
   if (row.cut == CutInto::blocks)
     choice.cut.knobs.blocks = e.pieces * row.algorithm->cuts(p, {.radix = 0, .blocks = 1});
   else choice.cut.segments = e.pieces;
@@ -40,9 +40,8 @@ Choice choice_of(const Row& row, const Problem& p, const Estimate& e) {
   return choice;
 }
 
-// In nodes that stage: in as many segments as have room there, so many under way that the call
-// takes least. None where there is no room; a row that is taken whole goes in several only if it
-// is `named`.
+// Returns the choice in as many segments as staging buffers in nodes have room for, with the window
+// that takes least time; nothing if there is no room. A whole row is cut only if it is `named`.
 std::optional<Choice> with_room(const Choice& choice, const Problem& p, const ChoiceInputs& now,
                                 bool named) {
   if (!choice.algorithm->by_nodes() || !stages_in_nodes(p)) return choice;
@@ -68,13 +67,13 @@ bool is_candidate(const Row& row, const Problem& p, const ChoiceInputs& now) {
   return !row.is_in_memory() || row.fits(p.ranks, now.bytes);
 }
 
-// The choice, or how `only` is best cut; an algorithm that has no row is taken whole.
+// Returns the best choice, or the best cut of `only`; an algorithm without a row stays whole.
 // `in_segments`: the caller wants several, which staging buffers and single copies do not have.
 Choice chosen(const Problem& p, const ChoiceInputs& now, const Algorithm* only, bool in_segments) {
   std::optional<Choice> best;
   for (const Row& row : rows()) {
     const Algorithm& a = *row.algorithm;
-    if (a.collective != p.collective || a.claims()) continue;   // these: chosen_by_arrival()
+    if (a.collective != p.collective || a.claims()) continue;   // claims: chosen_by_arrival()
     if (only ? only != &a : !is_candidate(row, p, now)) continue;
     if (why_not(a, p)) continue;
     if (row.is_in_memory()) {
@@ -163,14 +162,14 @@ Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& 
     fail(Fault::usage, where, ": ", wish.cut.segments, " segments, but ", only->name,
          " passes its message on in blocks; use blocks= instead, or another algorithm.");
   Choice choice = chosen(problem, now, only, in_segments);
-  // Where some ranks are predicted to come late (Problem::late), another algorithm or cut may suit.
+  // Another algorithm or cut may suit if some ranks are predicted to come late (Problem::late).
   if (!only && wish.cut.segments == 0)
     if (const auto late = chosen_late(problem, now, choice)) choice = *late;
   if (only && wish.cut.segments == 0)
     if (const auto cut = cut_for_late(*only, problem, now)) choice.cut = *cut;
   check_knobs(*choice.algorithm, wish.cut.knobs);
   if (wish.cut.segments > 0) {
-    // What is left to choose is chosen for one segment.
+    // The knobs are chosen for the length of one segment.
     const ChoiceInputs each{now.bytes / static_cast<std::size_t>(wish.cut.segments), now.machine};
     choice.cut.knobs = chosen(problem, each, choice.algorithm, in_segments).cut.knobs;
     choice.cut.segments = wish.cut.segments;

@@ -1,10 +1,9 @@
-// choose: which algorithm serves a call, in how many pieces, and why.
+// choose: selects the algorithm that serves a call and its number of pieces, and says why.
 //
-// A pure function of what is equal on all ranks, so that all ranks choose alike: the problem, the
-// bytes, and numbers for the machine. Where ranks share memory, tables of measured lengths decide.
-// Otherwise it asks the cost of every candidate, says how long that takes when the message is cut
-// into its best number of pieces, and takes the shortest. The table is in table.cpp; `paceline
-// explain` prints what comes of it.
+// A pure function of inputs that are equal on all ranks, so that all ranks choose alike: the
+// problem, the bytes and the machine's figures. In shared memory a table of measured lengths
+// decides. Otherwise it estimates the time of every candidate, cut into its best number of pieces,
+// and takes the shortest. The table is in table.cpp; `paceline explain` prints the choice.
 #pragma once
 
 #include "ir/algorithm.hpp"

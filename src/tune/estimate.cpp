@@ -8,52 +8,52 @@
 namespace paceline {
 namespace {
 
-// Pieces at most. Beyond kMostPieces schedules grow and little is won. A chain has few steps for
-// each piece, which cost a port's time alone. Where long messages are slow there may be so many
-// pieces that each is short.
+// Upper limits of pieces. More than kMostPieces make schedules longer and save little. A chain has
+// few steps for each piece, which cost only a port's time. kMostShort applies if long messages are
+// slow, and makes each piece short.
 constexpr double kMostPieces = 128, kMostOfChain = 512, kMostShort = 8192;
-// How many times as long rounds in step take whose messages are longer than Link::short_bytes:
-// measured, docs/design/0027.
+// Factor on the time of rounds in step whose messages are longer than Link::short_bytes (measured:
+// docs/design/0027).
 constexpr double kInStep = 1.25;
-// What follows the sums is cut as well only if that takes less than this part of the time: cut, it
-// runs out of step, and takes longer than estimated.
+// Steps after the sums are cut as well only if the call then takes less than this part of the time:
+// cut, they run out of step, and take longer than estimated.
 constexpr double kTail = 0.85;
-// Bytes below which a call between nodes is not cut: what every further message costs is known less
-// well than the little it could win (docs/design/0027).
+// A call between nodes of fewer bytes is not cut: the cost of a further message is known less
+// exactly than the little that it could save (docs/design/0027).
 constexpr std::size_t kUncutBytes = 64u << 10;
 
-// In an allreduce pieces go inside nodes, across and inside again: a further one under way keeps no
-// more than this part of a rank busy (simulated: docs/design/0045-mixed.md). Where they go inside
-// but once, two of them keep both links busy.
+// Pieces of an allreduce go inside nodes, across and inside again: a further one under way keeps at
+// most this part of a rank busy (simulated: docs/design/0045-mixed.md). If they go inside only
+// once, two of them keep both links busy.
 constexpr double kThreeStages = 1.0 / 3;
 
-// A call of at most so many short messages takes the link's lone_beta: the probe's ring, in which
-// that was measured, has a rank send two (machine/probe.cpp).
+// A call of at most so many short messages has the link's lone_beta, which was measured in the
+// probe's ring, where a rank sends two (machine/probe.cpp).
 constexpr double kLone = 2;
 
-// The parts of a call in one piece, in seconds: alpha, beta and gamma times what the algorithm's
-// cost has of each.
+// Parts of the time of a call in one piece, in seconds: alpha, beta and gamma times their counts in
+// the algorithm's cost.
 struct Terms {
   double start = 0, wire = 0, work = 0;
   double near_start = 0, near = 0;   // messages inside nodes, beside those across
-  double latency = 0;   // of the start, while ports are free; 0 where rounds wait for each other
-  double repeated = 1;  // which part of rounds and traffic a further piece has; 1 but in a pipe
-  double exposed = 0;   // which part of the shorter of wire and work the other does not hide
-  double further = 1;   // of a rank that a further piece under way keeps busy
+  double latency = 0;   // part of the start with free ports; 0 if rounds wait for each other
+  double repeated = 1;  // part of rounds and traffic that a further piece has; 1 except in a pipe
+  double exposed = 0;   // part of the shorter of wire and work that the other does not hide
+  double further = 1;   // part of a rank that a further piece under way keeps busy
 };
 
-// The first piece takes the algorithm's cost; every further one what it costs the busiest port or
-// core, whichever is longer, or both after each other inside a node, where the cores move the data.
+// The first piece takes the algorithm's cost. A further piece takes the time of the busiest port or
+// core, whichever is longer, or of both in turn inside a node, where the cores move the data.
 //   T(s) = s' alpha rounds + busy + filling / s,  s' = s, or 1 + (s - 1) hops / rounds in a pipe
 // is least at sqrt(filling / (alpha rounds)): in a pipe the known best number of blocks, in a ring
 // as many as hide its sums. Only `part` of the rounds and the traffic is cut. A further piece does
-// not cost the latency in alpha; but for a pipe, which is filled once, pieces hide it like sums.
+// not cost the latency in alpha. Pieces hide it like sums, except in a pipe, which is filled once.
 struct InPieces {
   double start = 0;      // of the first piece
   double further = 0;    // of each further one
   double busy = 0;       // of all pieces, at the busiest port or core
-  double filling = 0;    // of one piece that is all, elsewhere
-  double starts = 0, moves = 0;   // of one piece, where a rank is busy with it
+  double filling = 0;    // of the message in one piece, at other ports and cores
+  double starts = 0, moves = 0;   // a rank's busy time: per piece, and for the data of all pieces
   double beside = 1;     // Terms::further
   InPieces(const Terms& t, double part) {
     const double sent = part * t.wire, hidden = t.repeated < 1 ? 0 : part * t.latency;
@@ -84,12 +84,12 @@ struct InPieces {
   }
 };
 
-// Whether neighbours are neighbours on a node: as ranks are numbered, or as they are bound.
+// True if the ranks of a node are neighbours, as they are numbered or as they are bound.
 bool keeps_nodes_together(const Algorithm& a, const Cost& cost, const Problem& p) {
   return cost.in_node_order || is_bound(a, p) || std::is_sorted(p.nodes.begin(), p.nodes.end());
 }
 
-// How the ranks of a node use its port.
+// Use of a node's port by its ranks.
 struct Port {
   double senders = 1;   // ranks that share it at a time
   double least = 0;     // seconds per byte, however fast the port is
@@ -98,13 +98,13 @@ struct Port {
     if (m.ranks_per_node >= p.ranks) return;
     if (a.by_nodes()) return;   // its cost is that of a node's port
     if (!(row.traits & lean) || !keeps_nodes_together(a, cost, p)) senders = m.ranks_per_node;
-    // From neighbour to neighbour goes as much inside a node as across: the slower link decides.
+    // Neighbours send as much inside a node as across: the slower link decides.
     else if (m.ranks_per_node > 1) least = m.inside.beta_s_per_byte;
   }
 };
 
-// The alpha of a short call. In a round in which every rank sends they are in each other's way; the
-// fewer send (`quiet`: the part that does not), the less of that there is.
+// Alpha of a short call. Ranks that send in the same round delay each other; the fewer send
+// (`quiet`: the part that does not), the shorter the delay.
 double short_alpha_s(const Link& link, const Cost& cost, int ranks) {
   const double quiet = cost.rounds > 0 ? 1 - cost.sent(ranks) / (cost.rounds * ranks) : 0;
   return std::max(link.alpha_s, link.alpha_loaded_s) * (1 - link.contention * quiet);
@@ -151,7 +151,7 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
   const bool is_whole = row.cut == CutInto::whole || t.start <= 0 || is_short;
   if (pieces == 1 || (pieces == 0 && is_whole)) return in_one;
   if (row.hops > 0) t.repeated = std::min(1.0, row.hops / cost.rounds);
-  // In a pipe of rounds the sums are in the way: all of them in step, half of them otherwise.
+  // Sums delay a pipe of rounds: all of them in step, half of them otherwise.
   const bool in_rounds = is_strict && row.hops > 0;
   t.exposed = one_node || (in_rounds && in_step) ? 1 : in_rounds ? 0.5 : 0;
   if (pieces > 1) return InPieces(t, 1).in(pieces, window > 0 ? window : pieces);
@@ -172,7 +172,7 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
     const Estimate shorter = InPieces(t, 1).in_the_best(least, std::max(least, most));
     if (least <= kMostShort && shorter.seconds < cut.seconds) cut = shorter;
   }
-  // In doubt in pieces: two of them often do better than this says.
+  // The call is cut if in doubt: two pieces often take less than estimated.
   if (cut.pieces == 1 || cut.seconds > in_one.seconds / kMargin) return in_one;
   cut.seconds = std::min(cut.seconds, in_one.seconds);
   cut.in_step = in_step;

@@ -1,4 +1,4 @@
-// Estimate: how long a call takes with an algorithm that is cut in its best number of pieces.
+// Estimate: the time of a call with an algorithm that is cut in its best number of pieces.
 #pragma once
 
 #include "ir/algorithm.hpp"
@@ -17,13 +17,13 @@ struct Estimate {
   bool whole_tail = false;   // only the sums are cut
 };
 
-// Of a row for messages, cut into `pieces`, of which `window` are under way at a time; 0: into the
+// Estimates a row for messages, cut into `pieces` with `window` of them under way at a time; 0: the
 // best number of pieces, and all of them.
 Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int pieces = 0,
                   int window = 0);
 
-// What a call takes that is made so, in seconds on the machine, from the last rank's entry on: the
-// price that all who compare calls ask for. No ranks are late.
+// Returns the seconds that a call with this choice takes on the machine, from the last rank's entry
+// on, with no late ranks: the price by which calls are compared.
 double expected_s(const Choice& choice, const Problem& p, const ChoiceInputs& now);
 
 }  // namespace paceline

@@ -12,16 +12,16 @@ namespace {
 
 constexpr const char* kForThoseLate = "late ranks: what is left once they enter is least";
 constexpr double kMostBlocks = 512, kMostPasses = 64;
-// Where nobody is late the passes cross the exchange that comes first, if that is a direct one:
-// what is lost by that, of n beta, and how much dearer it makes a pass (simulated: 0041).
+// If no rank is late, passes collide with the first exchange, if that is a direct one: the time
+// lost, as a part of n beta, and the factor on the cost of a pass (simulated: 0041).
 constexpr double kCrossed = 0.15, kCrossing = 4;
 constexpr int kMostSteps = 20000;   // of a rank's schedule
-constexpr int kQuarter = 4;         // more ranks than one in so many are never late
+constexpr int kQuarter = 4;         // at most one rank in so many may be late
 
-constexpr std::size_t kBlock = 128u << 10;   // bytes, of an algorithm by arrival
+constexpr std::size_t kBlock = 128u << 10;   // bytes of a block, by arrival
 
-// Of a call: the message, one link, and how many ranks are and are not late; where ranks share
-// nodes, how many nodes, whose leaders share its port and the sums, and what goes on inside.
+// Figures of a call: the message, one link, the numbers of late and early ranks. If ranks share
+// nodes: numbers of nodes, whose leaders share the port and the sums, and the time inside.
 struct Terms {
   double n, alpha, beta, gamma;
   double late, ranks, early;
@@ -34,7 +34,7 @@ struct Terms {
     if (!p.nodes.empty()) take_nodes(Hierarchy::by_messages(p), now.machine.inside);
   }
   double wire() const { return n * beta; }
-  bool are_few() const { return kQuarter * late <= ranks; }   // who are late
+  bool are_few() const { return kQuarter * late <= ranks; }   // true if few are late
 
  private:
   void take_nodes(const Hierarchy& h, const Link& inside) {
@@ -49,27 +49,27 @@ struct Terms {
   }
 };
 
-// Of ranks that share nodes, nodes are late.
+// True if the algorithm works by nodes just if ranks share nodes: then whole nodes are late.
 bool suits(const Algorithm& late, const Problem& p) { return late.by_nodes() != p.nodes.empty(); }
 
-// Whether a call may go from one of them to the other by who is predicted late.
+// True if a call may switch from one to the other when some ranks are predicted late.
 bool may_switch(const Problem& p, const Algorithm& from, const Algorithm& to) {
   if (!has_op(p.collective) || p.fast) return true;
   if (p.canonical) return from.can_be_canonical() && to.can_be_canonical();
   return from.bits != Bits::own && from.bits == to.bits && from.by_nodes() == to.by_nodes();
 }
 
-// The power of two next to sqrt(hidden / each): what more pieces hide, and what each further costs.
+// The power of two next to sqrt(hidden / each): time that pieces hide, and cost of a further one.
 int pieces(double hidden, double each, double most) {
   return static_cast<int>(std::exp2(
       std::round(std::log2(std::clamp(std::sqrt(hidden / each), 1.0, most)))));
 }
 
-// The early ranks' ports carry p - 1 pieces a pass where a late one's carry as many as there are
-// early ranks; where several late ranks come together some meet at one port. Whose bits are those
-// of a ring in segments goes in as many, all under way at a time.
+// In a pass an early rank's port carries p - 1 pieces, and a late rank's one for each early rank;
+// some pieces of several late ranks meet at one port. An algorithm with the bits of a ring in
+// segments has as many segments as the ring, all under way at a time.
 LateForm tail(const Algorithm& a, const Terms& t, bool rooted, const Cut& usual) {
-  const bool keeps_slots = a.bits != Bits::own;   // the exchange that comes first
+  const bool keeps_slots = a.bits != Bits::own;   // in the first exchange
   const int segments = a.bits == Bits::by_ring ? std::max(usual.segments, 1) : 1;
   const double crowd = rooted ? 1 : (t.ranks - 1 + (t.late - 1) / 2) / t.early;
   const double flow = std::max(crowd * t.wire(), t.ranks / t.early * t.n * t.gamma);
@@ -88,7 +88,7 @@ LateForm tail(const Algorithm& a, const Terms& t, bool rooted, const Cut& usual)
   return form;
 }
 
-// All blocks go down a chain one after the other, over so many hops once the last rank has entered.
+// All blocks go down a chain in sequence, over `hops` hops once the last rank has entered.
 // `twice`: the late ranks receive all sums, and all but the last one pass them on.
 LateForm chain(const Algorithm& a, const Terms& t, double hops, bool twice) {
   const double flow = (twice ? 2 : 1) * std::max(t.wire(), t.n * t.gamma);
@@ -143,7 +143,7 @@ std::optional<Cut> cut_for_late(const Algorithm& named, Problem problem, const C
 std::optional<Choice> chosen_by_arrival(const Problem& p, const ChoiceInputs& now,
                                         const Choice& usual) {
   if (!p.one_node || !p.fast || !usual.algorithm->uses(Access::staging)) return {};
-  if (10 * now.bytes > 9 * now.stage_bytes) return {};   // shown whole
+  if (10 * now.bytes > 9 * now.stage_bytes) return {};   // it is shown whole
   for (const Row& row : rows()) {
     const Algorithm& a = *row.algorithm;
     if (a.collective != p.collective || !a.claims() || !row.fits(p.ranks, now.bytes) ||
@@ -160,7 +160,7 @@ std::optional<Choice> chosen_late(const Problem& p, const ChoiceInputs& now,
                                   const Choice& usual) {
   const std::optional<LateForm> form = form_for_late(p, now, usual);
   if (!form) return {};
-  // In a broadcast that expects late ranks the others end before these come, even where the last
+  // A broadcast that expects late ranks lets the others end before these come, even if the last
   // rank ends no earlier.
   const double margin = p.collective == Collective::broadcast ? 1 : kMargin;
   if (form->residual_s >= margin * usual.expected_s) return {};

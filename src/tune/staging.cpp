@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostSegments = 65536;
 constexpr std::size_t kSlotLoss = 128;       // bytes of a stage that each slot's rounding takes
 constexpr std::size_t kLongestElement = 16;  // bytes
-constexpr double kOfStage = 0.9;             // the part of a stage that is counted on
+constexpr double kOfStage = 0.9;             // usable part of a stage
 Cut cut_symmetric(const Algorithm& a, int ranks, std::size_t bytes) {
   Cut cut = kUncut;
   if (!a.takes.blocks) return cut;
@@ -72,8 +72,8 @@ std::optional<Cut> cut_in_memory(const Row& row, const Problem& p, const ChoiceI
   }
 }
 
-// A segment takes twice its length at most, in slots whose blocks are as long as the longest and
-// which are rounded up to cache lines.
+// A segment takes at most twice its length, in slots that are rounded up to cache lines and whose
+// blocks are all as long as the longest one.
 std::optional<int> segments_with_room(const Choice& choice, const Problem& p,
                                       const ChoiceInputs& now, int window) {
   const auto units = static_cast<std::size_t>(units_of(p));

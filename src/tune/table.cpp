@@ -49,8 +49,8 @@ constexpr Row flowing(const Algorithm& a, double room, const char* why) {
 }
 
 // Ranks of a node came late before. Shorter messages take hardly longer than it takes to see which
-// ranks are late; of two ranks one is late or the other. Where the lengths do not hold the trial
-// shows it, and calls go as usual (engine/entries.hpp).
+// ranks are late; of two ranks one is always late. If the lengths do not hold, the trial shows it,
+// and calls go as usual (engine/entries.hpp).
 constexpr Row by_arrival(const Algorithm& a, Sizes sizes) {
   return in_memory(a, sizes, {3}, kByArrival);
 }
@@ -62,8 +62,8 @@ constexpr Row messages(const Algorithm& a, CutInto cut, int hops, unsigned trait
 
 // Lengths in memory were measured on 2 cores: symmetric memory, stages, single copies on an Intel
 // Xeon (docs/design/0014-shared-buffers.md, 0019-straight.md, 0023-attached.md), arrivals on an AMD
-// EPYC with 4 ranks (0044-arrival-in-the-node.md). Of rows for messages the first ones are the
-// simplest and need the least memory; a later one must be faster by a margin.
+// EPYC with 4 ranks (0044-arrival-in-the-node.md). The first rows for messages are the simplest and
+// need the least memory; a later one must be faster by a margin.
 constinit const Row kRows[] = {
     symmetric(allreduce_symmetric),
     staged(allreduce_two_shot, {512 * kKiB + 1}, {2, 2}, 2, kSliced),

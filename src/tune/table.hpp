@@ -1,7 +1,7 @@
-// The table of choices: what is known of each algorithm's use, one row each, in table.cpp.
+// The table of choices: one row for each use of an algorithm, in table.cpp.
 //
-// Rows for shared memory have measured lengths: a call takes the first row that fits. Of the rows
-// for messages it takes the one with the least estimate (estimate.hpp).
+// Rows for shared memory have measured lengths: a call takes the first row that fits. Otherwise it
+// takes the row for messages with the least estimate (estimate.hpp).
 #pragma once
 
 #include <limits>
@@ -11,30 +11,30 @@
 
 namespace paceline {
 
-// What is cut in pieces: nothing (whole), the message into pipeline segments, or into the
-// algorithm's own blocks. Sums: into segments, either all of it or only the reduce_scatter that
-// comes first, whichever takes less.
+// Kind of pieces: none (whole), pipeline segments of the message, or the algorithm's own blocks.
+// Sums: segments, either of all of it or only of the reduce_scatter that comes first, whichever
+// takes less.
 enum class CutInto { whole, segments, sums, blocks };
 
-// Traits of a row, as bits. Lean: at a time hardly more than one rank of a node talks to other
-// nodes, so that they do not share the node's port. Strict: where ranks have one port each way,
-// messages must not run ahead of their rounds (ir/in_step.hpp). Named: taken only where the caller
-// names it; the row says how it is cut then.
+// Traits of a row, as bits. Lean: hardly more than one rank of a node at a time talks to other
+// nodes, so that they do not share the node's port. Strict: messages must not run ahead of their
+// rounds if ranks have one port each way (ir/in_step.hpp). Named: taken only if the caller names
+// it, with the row's cut.
 inline constexpr unsigned lean = 1, strict = 2, named = 4;
 
 struct Row {
   const Algorithm* algorithm;
   const char* why;
 
-  // Of an algorithm that sends messages.
+  // For algorithms that send messages.
   CutInto cut = CutInto::whole;
-  // Of a pipe, in which a rank hands every piece on: how many messages a piece costs the busiest
-  // port. 0: no pipe; a piece costs it what the whole algorithm costs.
+  // Messages that a piece costs the busiest port of a pipe, in which a rank hands every piece on.
+  // 0: no pipe; a piece costs it as much as the whole algorithm.
   int hops = 0;
   unsigned traits = 0;
   Knobs knobs = {};
 
-  // Of one that works in memory that ranks share.
+  // For algorithms that work in memory that ranks share.
   static constexpr int kAnyRanks = std::numeric_limits<int>::max();
   static constexpr std::size_t kAnyBytes = std::numeric_limits<std::size_t>::max();
   std::size_t from_bytes = 0, below_bytes = kAnyBytes;   // of the message
@@ -48,7 +48,7 @@ struct Row {
   }
 };
 
-// Of all collectives; those of one collective in the order in which they are tried.
+// Rows of all collectives; those of one collective in the order in which they are tried.
 std::span<const Row> rows();
 
 }  // namespace paceline
