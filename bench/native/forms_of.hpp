@@ -21,7 +21,7 @@ struct RanksOf {
   int rank = 0, size = 1;
 };
 
-// What an MPI counts with.
+// Returns the count as an int, with which an MPI counts; throws a refusal if it is too large.
 inline int within(std::size_t elements) {
   if (elements > INT_MAX)
     fail(Fault::refusal, "mpi: a collective of ", elements,
@@ -62,7 +62,7 @@ class FormsOf {
     std::size_t first;
     int count;
   };
-  // What Iallgatherv reads until it ends.
+  // Arrays that Iallgatherv reads until it ends.
   struct Places {
     std::vector<int> counts, at;
   };
@@ -78,7 +78,7 @@ class FormsOf {
          "allreduce, reduce, broadcast or allgather.");
   }
 
-  // As the published listing has it: equal parts, the last one takes what is left over.
+  // Cuts the message as the published listing does: equal parts, the last one takes the rest.
   void concurrent(Start start) const {
     const std::size_t parts = c_.count < c_.parts || c_.parts == 0 ? 1 : c_.parts;
     const std::size_t length = c_.count / parts;
@@ -124,8 +124,8 @@ class FormsOf {
   }
   void* output(const Part& part) const { return at(c_.output, part.first * c_.element); }
 
-  // As programs that know no better write it: one message at a time, whole blocks, the sum after
-  // its message, memory anew in each call.
+  // A ring in its plainest form: one message at a time, whole blocks, the sum after its message,
+  // new memory in each call.
   void ring() const {
     const int p = ranks_.size, r = ranks_.rank;
     const std::size_t unit = c_.count / std::size_t(p);

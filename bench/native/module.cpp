@@ -56,7 +56,7 @@ void make_line(HeldLine* self, Bytes memory, int rank, int ranks, bool oversubsc
   new (self) HeldLine(std::move(memory), rank, ranks, oversubscribed);
 }
 
-// What paceline._core has made ready.
+// The function that paceline._core has prepared.
 std::function<void()> function_of(nb::handle native) {
   const nb::object capsule = native.attr("capsule");
   const void* found = PyCapsule_GetPointer(capsule.ptr(), binding::kNativeCapsule);

@@ -15,7 +15,7 @@ const Predefined* row_of(std::span<const Predefined> rows, std::string_view name
   return found == rows.end() ? nullptr : &*found;
 }
 
-// MPI has but logical operations for truth values.
+// MPI has only logical operations for truth values.
 std::string_view on_truth(std::string_view op) {
   if (op == "sum" || op == "max" || op == "bit_or") return "logical_or";
   if (op == "product" || op == "min" || op == "bit_and") return "logical_and";
@@ -26,7 +26,7 @@ bool has_op(std::string_view collective) {
   return collective == "allreduce" || collective == "reduce" || collective == "reduce_scatter";
 }
 
-// An MPI's own blocking collectives, over one binary interface.
+// An MPI's own collectives, over one binary interface.
 template <class A>
 class PeerOf : public Peer {
  public:
@@ -74,7 +74,7 @@ class PeerOf : public Peer {
     };
   }
 
-  // In place: the rank's own unit, inside the longer buffer.
+  // In place, the rank's own unit lies inside the longer buffer.
   std::function<void()> moving(const MpiCall& c, Datatype type) const {
     const int n = within(c.count), root = c.root;
     const std::size_t own = c.count * c.element * std::size_t(ranks_.rank);

@@ -9,22 +9,22 @@
 
 namespace paceline::peers {
 
-// How an MPI is made to do it: by its blocking collective; by several non-blocking ones at once, on
-// equal parts of the message, and a wait for all of them; by a ring of its Sendrecv.
+// Form of an MPI's call: its blocking collective; several non-blocking ones at once, on equal parts
+// of the message, and a wait for all of them; a ring of its Sendrecv.
 enum class Form { blocking, concurrent, sendrecv_ring };
 Form form_from(std::string_view name);  // throws a usage error
 
-// Names are those of the command line. Equal units: `count` elements of what one rank sends to, or
-// receives from, another; the whole vector where a collective has no units.
+// Names are those of the command line. `count`: elements of a unit, which one rank sends to, or
+// receives from, another; of the whole vector if a collective has no units.
 struct MpiCall {
   std::string collective, type = "uint8", op = "sum";
   int root = 0;
-  const void* input = nullptr;  // equal to output: in place, where the collective allows it
+  const void* input = nullptr;  // equal to output: in place, if the collective allows it
   void* output = nullptr;
   std::size_t count = 0;
   std::size_t element = 1;  // bytes
   Form form = Form::blocking;
-  std::size_t parts = 1;  // of `concurrent`: how many calls
+  std::size_t parts = 1;  // number of calls of `concurrent`
 };
 
 class Peer {
@@ -35,8 +35,8 @@ class Peer {
                                     const void* communicator);
   virtual ~Peer() = default;
 
-  // What makes the call; complete when it returns. Throws a refusal for types and operations that
-  // MPI has none for (16-bit floats, average) and for collectives that the form cannot do.
+  // Returns a function that makes the call and completes it. Throws a refusal for types and
+  // operations that MPI lacks (16-bit floats, average) and for collectives that the form cannot do.
   virtual std::function<void()> prepared(const MpiCall& call) const = 0;
 };
 

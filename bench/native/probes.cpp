@@ -8,7 +8,7 @@ namespace paceline::measure {
 namespace {
 
 constexpr int kRounds = 500, kSeries = 21;
-// Of a measurement: long enough for the clock, short enough to be repeated.
+// Nanoseconds of a measurement: long enough for the clock, short enough to be repeated.
 constexpr std::int64_t kShortest = 1'000'000;
 constexpr int kRepeats = 7;
 
@@ -18,7 +18,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// The other one answers within a thousand looks, unless it has lost its core.
+// The other rank answers within a thousand looks, unless it has lost its core.
 void await(const std::atomic<std::int64_t>& flag, std::int64_t value) {
   for (int looks = 0; flag.load(std::memory_order_acquire) != value; ++looks)
     if (looks >= 100'000) std::this_thread::yield();
@@ -53,7 +53,7 @@ double rate(StartLine& line, std::size_t bytes, const std::function<void()>& act
   action();
   const std::int64_t before = now_ns();
   action();
-  // Every rank takes its own number of turns: what counts is that all work during the measurement.
+  // Every rank takes its own number of turns; all ranks work during the measurement.
   const auto turns = std::max<std::int64_t>(1, kShortest / std::max<std::int64_t>(
                                                                1, now_ns() - before));
   std::vector<double> found;

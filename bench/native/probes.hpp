@@ -1,4 +1,4 @@
-// What the machine itself can do at this moment, measured by all ranks together.
+// Probes of the machine's own speed at this moment, measured by all ranks together.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace paceline::measure {
 
-// How many ns a flag takes from rank 0 to rank 1 and back, on one cache line: the fastest of some
-// series, since whoever else uses the machine only adds. The cores of a virtual machine move, and
-// this says how near they are. 0 on the other ranks, where ranks take turns on the cores, and where
-// there is but one. Collective.
+// Returns the ns that a flag takes from rank 0 to rank 1 and back, on one cache line: the least of
+// some series, since other load only adds. It shows how near the two cores are, which move on a
+// virtual machine. 0 on the other ranks, if ranks take turns on the cores, and if there is only one
+// rank. Collective.
 double round_trip_ns(StartLine& line);
 
 // Bytes per second of an action that reads and writes `bytes`, while all ranks do the same: the

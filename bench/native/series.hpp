@@ -9,8 +9,8 @@
 
 namespace paceline::measure {
 
-// One way. `rewrite` writes the input of this rank anew before each batch, as training does; that
-// is not timed. May be empty.
+// One way to do the call. `rewrite`, which may be empty, writes the input of this rank anew before
+// each batch, as training does; it is not timed.
 struct Side {
   std::function<void()> call, rewrite;
   int batch = 1;  // calls between two looks at the clock
@@ -23,7 +23,7 @@ struct Turns {
 
 // times[side][repetition]: seconds per call on this rank, from an agreed start to the return of the
 // last call of a batch. Collective over the ranks of the line, with equal sides and turns. Sides
-// alternate; each repetition begins with the next one, so that nobody always runs after the same.
+// alternate; each repetition begins with the next side, so that the first one changes.
 // `clock`: in ns.
 std::vector<std::vector<double>> alternate(StartLine& line, const std::vector<Side>& sides,
                                            const Turns& turns, std::int64_t (*clock)() = now_ns);

@@ -10,13 +10,13 @@ namespace paceline::measure {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kLimit = 300 * kSecond;  // who is missing so long has died
-constexpr std::int64_t kSettled = 200'000;  // from the agreement to the start: all have read it
-constexpr std::int64_t kOversubscribed = 3'000'000;  // likewise where ranks take turns
-constexpr std::int64_t kHot = 2'000, kHotPerRank = 500;  // likewise where all spin
-constexpr std::int64_t kSpin = 150'000;  // the last stretch: a core just woken is late and cold
+constexpr std::int64_t kLimit = 300 * kSecond;  // a rank that is missing so long has died
+constexpr std::int64_t kSettled = 200'000;  // ns from agreement to start: all ranks read it then
+constexpr std::int64_t kOversubscribed = 3'000'000;  // the same if ranks take turns
+constexpr std::int64_t kHot = 2'000, kHotPerRank = 500;  // the same if all spin
+constexpr std::int64_t kSpin = 150'000;  // ns before the start: a core just woken is late and cold
 constexpr int kLooksPerCheck = 1000;
-constexpr int kLooksPerYield = 100'000;  // so long only who has no core lets others spin
+constexpr int kLooksPerYield = 100'000;  // a peer that is awaited so long probably has no core
 
 // Spinning would use up this process's share of a busy core, and libraries whose calls sleep and
 // wake would pay for that in whole time slices.
@@ -68,8 +68,8 @@ void StartLine::meet(Wait wait) {
   }
 }
 
-// Rank 0 says when; it cannot say so again before all have heard it, since it has to meet them
-// first.
+// Rank 0 sets the moment. All ranks have read it before rank 0 sets the next one, since it meets
+// them first.
 std::int64_t StartLine::agree(Wait wait, std::int64_t ahead) {
   std::atomic<std::int64_t>& moment = lanes_[kMoment].word;
   const std::int64_t before = moment.load();
