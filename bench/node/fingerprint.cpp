@@ -1,5 +1,5 @@
-// The stages of all ranks of a node in one thread: what a call does to show itself and to look at
-// its peers, and nothing else. fingerprint.py compiles it twice.
+// Times calls of all ranks of a node in one thread, which only show themselves in their staging
+// buffers and look at their peers' calls. fingerprint.py compiles it twice.
 #include <array>
 #include <chrono>
 #include <cstdio>

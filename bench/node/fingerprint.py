@@ -1,9 +1,9 @@
-"""What the fingerprint costs a call of ranks that share memory: python bench/node/fingerprint.py
+"""Cost of the fingerprint in a call of ranks that share memory: python bench/node/fingerprint.py
 
 The part of the library in which ranks show each other their calls is compiled as it is, and without
 fingerprint, digest and comparison; both run with all ranks in one thread, so that nothing waits.
-Printed: nanoseconds and instructions per call and rank that the fingerprint adds. Instructions are
-counted by valgrind, where there is one.
+Prints the nanoseconds and instructions per call and rank that the fingerprint adds. Valgrind counts
+the instructions, if it is installed.
 """
 
 import random
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAUNCHES, CALLS, COUNTED = 20, 1_000_000, 20_000
 LIMIT_S = 120
 
-# What goes: (file, from, to, in place of it).
+# Parts to cut: (file, first text, text behind the part, replacement).
 WITHOUT = [
     ("shm_channel.cpp", "  // Each step is a bijection", "  shows_stamp_ = false;",
      "  (void)fingerprint;\n  (void)number;\n"),
@@ -26,13 +26,13 @@ WITHOUT = [
      "}\n\nvoid ShmChannel",
      "(void)call;\n"),
     ("shm_channel.hpp", "    if (shown_in(at(position).stage.line(call)) == stamps_",
-     "  }\n  // Of a call whose positions",
+     "  }\n  // For calls whose positions",
      "    return (void)position, (void)call, std::nullopt;\n"),
 ]  # fmt: skip
 
 
 def cut(text, first, last, instead):
-    """The text without what lies between two of its parts, each of which it must have once."""
+    """The text with `instead` from `first`, which it must have once, up to the next `last`."""
     begin = text.index(first)
     end = text.index(last, begin)
     assert text.count(first) == 1, first
@@ -65,7 +65,7 @@ def said(*command):
 
 
 def counted(program, ranks):
-    """Instructions per call and rank: the start of the program falls out."""
+    """Instructions per call and rank, without those of the program's start."""
     both = [int(re.search(r"Collected : (\d+)", said(
         "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, calls, ranks,
     ))[1]) for calls in (COUNTED, 2 * COUNTED)]  # fmt: skip
@@ -73,7 +73,7 @@ def counted(program, ranks):
 
 
 def interval(values):
-    """The bounds of the median, 95 %, by bootstrap."""
+    """The 95 % confidence interval of the median, by bootstrap."""
     dice = random.Random(1)
     medians = sorted(statistics.median(dice.choices(values, k=len(values))) for _ in range(2000))
     return medians[50], medians[-51]

@@ -1,9 +1,9 @@
-"""How long a first allreduce takes, beside later ones: python bench/node/first_call.py
+"""Time of a first allreduce, beside later ones: python bench/node/first_call.py
 
-In each of many jobs of their own, one size each: the first call of all, those that follow one
-another (the input written anew before each), and those after a pause, as a training step is one.
-What nobody has touched for some milliseconds has left the caches, a stage like any other memory:
-so a first call is to be held against both. Times are the slower rank's.
+Every size is measured in many jobs of its own: the first call of all, calls in a row (the input
+written anew before each), and calls after a pause, such as a training step. Memory that no process
+has touched for some milliseconds has left the caches, staging buffers too: so a first call is
+compared with both. Times are the slowest rank's.
 """
 
 import json
@@ -69,7 +69,7 @@ def launch(ranks, nbytes, pause_ms):
 @click.option("--pause-ms", default=30.0, show_default=True, type=float)
 @click.option("--rank", "is_rank", is_flag=True, hidden=True)
 def main(ranks, sizes, launches, pause_ms, is_rank):
-    """How long a first allreduce takes, beside those in a row and those after a pause."""
+    """Time a first allreduce, beside those in a row and those after a pause."""
     if is_rank:
         return work(int(sizes), pause_ms * 1e-3)
     table = Table("size", "first us", "in a row us", "after a pause us", "first / in a row",

@@ -1,7 +1,7 @@
 """The tree as it is against an earlier commit, on one node: ./dev bench node --parent [COMMIT]
 
-The commit's module is built in build/parent/<commit>. Both are measured by turns, a launch of each
-in processes of its own, and a ratio is of the two medians of a pair of launches.
+The commit's module is built in build/parent/<commit>. Launches of both alternate, each in processes
+of its own, and a ratio compares the two medians of a pair of launches.
 """
 
 import json
@@ -26,7 +26,7 @@ BUILD_LIMIT_S, LAUNCH_LIMIT_S = 1800, 600
 
 
 def run(command, limit_s, **more):
-    """Its output as bytes; what it said, as an error, where it fails."""
+    """The command's output as bytes; if it fails, raises an error with the output."""
     done = subprocess.run([str(word) for word in command], cwd=ROOT, timeout=limit_s,
                           capture_output=True, **more)
     if done.returncode:
@@ -65,8 +65,8 @@ def medians(python, collective, options):
 
 
 def paired(ours, parents, launches):
-    """[(ours, the parent's)], each {bytes: us}, of functions that measure one launch; who is first
-    changes with every launch."""
+    """[(ours, the parent's)], each {bytes: us}, of functions that measure one launch; the side
+    that is first changes with every launch."""
     found = []
     for launch in range(launches):
         turns = [ours, parents][::-1 if launch % 2 else 1]
@@ -99,7 +99,7 @@ def table(title, found):
 
 
 def compare(commit, collectives, launches, options, out):
-    """Measures and shows; whether nothing is slower."""
+    """Measures and shows; True if nothing is slower."""
     if launches < statistics.LEAST_LAUNCHES:
         raise click.UsageError(f"--parent gives verdicts, which take at least "
                                f"{statistics.LEAST_LAUNCHES} launches; --launches is {launches}.")

@@ -1,9 +1,9 @@
-"""What Python adds to a short allreduce: paceline run -n 2 -- python bench/node/python_calls.py
+"""Time Python adds to a short allreduce: paceline run -n 2 -- python bench/node/python_calls.py
 
 Two ranks, one to a core, make the same call in a row from the core with no Python between, through
 a persistent plan and through Communicator.allreduce, or with --torch through torch.distributed's
-all_reduce; by turns, ROUNDS times CALLS each. A call is as long as rank 0 takes for CALLS of them
-by CALLS; what Python adds is the difference to the core in the same round.
+all_reduce; in turn, ROUNDS times CALLS each. The time of a call is rank 0's time for CALLS of them
+divided by CALLS; the time that Python adds is the difference to the core in the same round.
 """
 
 import os
@@ -27,7 +27,7 @@ ROUNDS, CALLS = 31, 1000
 
 
 def meeting_of(world):
-    """A Meeting in a file that all ranks map; rank 0 makes it, and it goes with them."""
+    """A Meeting in a file that rank 0 makes, and removes once all ranks have mapped it."""
     name = np.zeros(256, np.uint8)
     if world.rank == 0:
         file, path = tempfile.mkstemp(dir="/dev/shm")
@@ -52,7 +52,7 @@ def looped(call):
 
 
 def ways_of(world, nbytes, meeting, with_torch):
-    """By name: a function that takes CALLS calls, and returns us per call."""
+    """By name: a function that makes CALLS calls, and returns us per call."""
     x = np.zeros(nbytes // 4, np.float32)
     native = _native.timed(_core.native_call(world._core, "allreduce", x, x, "sum", 0, None))
     plan = world.plan("allreduce", x)
@@ -72,7 +72,7 @@ def ways_of(world, nbytes, meeting, with_torch):
 
 
 def started(with_torch):
-    """The world; of torch's backend, so that all calls are made in one."""
+    """The world; with torch that of its backend, so that all calls are made in one world."""
     if with_torch:
         import torch
 
@@ -84,7 +84,7 @@ def started(with_torch):
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--torch", "with_torch", is_flag=True, help="Through torch.distributed.")
 def main(with_torch):
-    """What Python adds to a short allreduce, between two ranks: a table."""
+    """Print the time that Python adds to a short allreduce, between two ranks."""
     world = started(with_torch)
     if world.size <= os.cpu_count():
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[world.rank]})

@@ -2,7 +2,7 @@
 against an earlier commit: ./dev bench node --parent
 
 For each MPI, each collective and each setting of that MPI `paceline bench --against mpi --verdict`
-runs inside the MPI's processes. Results go to bench/results/node.csv, as a series each, called
+runs inside the MPI's processes. Results go to bench/results/node.csv, each as a series called
 node-<mpi>-<collective>, with more than 2 ranks ...-<n>-ranks; and to the screen as tables.
 """
 
@@ -50,20 +50,20 @@ def names_of(words, known, what):
 
 
 def kind_of(path):
-    """Which MPI a library is, from the names inside and beside it, without loading it."""
+    """The MPI of a library, from the names inside and beside it, without loading it."""
     if mpi.family_of(str(path)) == mpi.OPENMPI:
         return peers.OPENMPI
     return peers.INTEL if (path.parent / "libshm-fi.so").exists() else peers.MPICH
 
 
 def settings_of(kind, collective, wanted):
-    """The settings to run: default, all, or a list; those that it lacks are left out."""
+    """The settings to run: default, all, or a list without those that the MPI lacks."""
     known = peers.settings(kind, collective)
     return list(known) if wanted == "all" else [n for n in wanted.split(",") if n in known]
 
 
 def shares(collective):
-    """Whether it has algorithms for shared buffers."""
+    """True if the collective has algorithms for symmetric memory."""
     return any(row["access"] == "symmetric" for row in _core.algorithms()
                if row["collective"] == collective)
 
@@ -84,13 +84,13 @@ def measure(library, collective, setting, options):
 
 
 def write(folder, name, collective, ranks, settings):
-    """Puts one table into the campaign; its path."""
+    """Puts one table into the campaign; returns its path."""
     ending = f"-{ranks}-ranks" if ranks != 2 else ""
     return campaign.add(folder / "node.csv", {f"node-{name}-{collective}{ending}": settings}, ROOT)
 
 
 def run_table(name, collective, wanted, options, out):
-    """Measures all settings of one MPI; (settings, whether all went well)."""
+    """Measures all settings of one MPI; returns (settings, True if none failed)."""
     library, settings, good = LIBRARIES[name], {}, True
     for setting in settings_of(kind_of(library), collective, wanted):
         begin = time.monotonic()

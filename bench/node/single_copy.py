@@ -1,8 +1,8 @@
-"""What single copies by the kernel would be worth here: paceline run -n 2 bench/node/single_copy.py
+"""Speed of single copies by the kernel: paceline run -n 2 bench/node/single_copy.py
 
 Cross-memory attach reads and writes another process's memory without its help, a system call and a
-walk over its pages each time. Two ranks do with it what Paceline does through its stages, and what
-is measured is the slower rank, by turns, inputs written anew before each call:
+walk over its pages each time. Two ranks run collectives with it and through staging
+buffers in turn, with inputs written anew before each call. Times are the slower rank's. With it:
 
     allreduce  each sums its half, from strips read into 256 KiB of its own; reads the other half
     broadcast  the root writes one half into the peer while the peer reads the other
@@ -32,7 +32,7 @@ class Piece(ctypes.Structure):
 
 
 class Peer:
-    """The memory of the other process, from where it says that its array begins."""
+    """The memory of the other process, with offsets from the start of its array."""
 
     def __init__(self, world, mine):
         others = np.empty((2, 2), np.uint64)

@@ -1,4 +1,4 @@
-"""From the files of `paceline bench --against mpi`, one for each setting of an MPI, to a table."""
+"""A table of the files of `paceline bench --against mpi`, one for each setting of an MPI."""
 
 from rich.table import Table
 from rich.text import Text
@@ -18,20 +18,20 @@ def by_size(content):
 
 
 def ratio(records, variant):
-    """Our time by the peer's, the median of the launches; None where it was not measured."""
+    """Our time divided by the peer's, median of the launches; None if it was not measured."""
     found = records.get(variant, {}).get("peer")
     return found["time_ratio_median"] if found else None
 
 
 def verdict(records, variant):
-    """The word; empty where there is none."""
+    """The word of the verdict; empty if there is none."""
     found = (records.get(variant, {}).get("peer") or {}).get("verdict")
     return found["word"] if found else ""
 
 
 def hardest(settings, nbytes, variant=OURS):
-    """(name, records) of the setting that comes off best against us at this size; None where there
-    is none. Picked from the same launches that are judged, which flatters the peer."""
+    """(name, records) of the setting that does best against us at this size; None if there is none.
+    It is picked from the launches that are judged, which flatters the peer."""
     found = {name: by_size(content).get(nbytes, {}) for name, content in settings.items()}
     ratios = {name: ratio(records, variant) for name, records in found.items()}
     known = [name for name, value in ratios.items() if value is not None]
@@ -47,8 +47,8 @@ def sizes_of(settings):
 
 
 def summary(settings):
-    """Geometric means of the speed-up over all sizes, and
-    how often each verdict was given, against each setting and against the hardest at each size."""
+    """Geometric means of the speed-up over all sizes, and counts of each verdict, against each
+    setting and against the hardest at each size."""
     out = {}
     for name in (*settings, "hardest"):
         for variant in (OURS, SHARED):
@@ -73,13 +73,13 @@ def of_setting(settings, name, nbytes, variant=OURS):
 
 
 def share(record):
-    """Of the ceiling, for people."""
+    """Fraction of the ceiling, as text."""
     found = record.get("fraction_of_bound")
     return f"{found:.2f}" if found else "-"
 
 
 def time(record):
-    """Median in us, for people."""
+    """Median in us, as text."""
     return report.us(record["time_us_median"] / 1e6) if record else "-"
 
 
@@ -112,7 +112,7 @@ def table(title, settings):
 
 
 def sentences(settings):
-    """Geometric means, verdicts and what was dropped, a line each."""
+    """Geometric means, verdicts and dropped launches, a line each."""
     for name, variants in summary(settings).items():
         for variant, found in variants.items():
             words = ", ".join(f"{count} {word}" for word, count in found["verdicts"].items())

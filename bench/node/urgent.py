@@ -1,4 +1,4 @@
-"""What an urgent call waits for: paceline run -n 2 -- python bench/node/urgent.py
+"""Time of an urgent call beside a long one: paceline run -n 2 -- python bench/node/urgent.py
 
 Every rank starts an allreduce of 64 MiB and, 2 ms later, one of 8 KiB that is more urgent, ROUNDS
 times; then a blocking one of 16 bytes, CALLS times in a row. Rank 0 prints medians, and the longest
@@ -33,7 +33,7 @@ def urgent(world):
 
 
 def blocking(world):
-    """Seconds of a call of 16 bytes, of each series."""
+    """Seconds of a call of 16 bytes, in each series."""
     x, found = np.ones(2), []
     for _ in range(SERIES):
         world.barrier()
