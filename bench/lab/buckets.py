@@ -3,9 +3,9 @@
     ./dev lab up 4 --rate 200mbit
     ./dev lab run --mpi mpich5 .venv/bin/python bench/lab/buckets.py --every 0.15 --late 0.2
 
-Every rank starts its buckets at those intervals and waits for all of them; the last rank of the
-world starts each so much later. What a step takes, from its first start on any rank to its last end
-on any, of every step: PACELINE_PREDICT=nodes learns who is late after some of them.
+Every rank starts its buckets at intervals of --every and waits for all of them; the last rank of
+the world starts each --late later. Prints the time of every step, from the latest begin of any
+rank to the latest end: PACELINE_PREDICT=nodes learns the late rank after some steps.
 """
 
 import time
@@ -18,7 +18,7 @@ from paceline.cli.common import Size
 
 
 def step(world, buckets, every_s, late_s):
-    """Seconds, on all ranks."""
+    """Seconds of one step, equal on all ranks."""
     world.barrier()
     begin = time.monotonic()
     requests = []

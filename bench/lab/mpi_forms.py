@@ -3,10 +3,10 @@
     ./dev lab up 8 --rate 250mbit
     ./dev lab run --mpi openmpi5 .venv/bin/python bench/lab/mpi_forms.py
 
-First seconds of an allreduce: blocking and not, in place and not, in four parts. Then two patterns,
-ranks in pairs and around a ring, in rounds of a send and a receive: the fraction of the links' rate
-where all post the receive first, and where all post the send first. Of each rank the best of three
-runs, and of these the slowest.
+Prints the seconds of an allreduce: blocking and not, in place and not, in four parts. Then two
+patterns, ranks in pairs and around a ring, in rounds of a send and a receive: the fraction of the
+links' rate if all ranks post the receive first, and if all post the send first. All times are the
+slowest rank's, of each rank's best of three runs.
 """
 
 import time
@@ -52,7 +52,7 @@ def forms(mpi, nbytes):
 
 
 def rounds(mpi, peers_of, nbytes, times, sends_first):
-    """A function that goes through so many rounds."""
+    """A function that goes through `times` rounds."""
     world = mpi.COMM_WORLD
     given, taken = np.zeros(nbytes, dtype="uint8"), np.zeros(nbytes, dtype="uint8")
 

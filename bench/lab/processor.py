@@ -1,11 +1,11 @@
-"""What an allreduce between nodes costs their processors, ours and the MPI's own by turns.
+"""Processor time of an allreduce between nodes, ours and the MPI's own in turn.
 
     ./dev lab up 4 --rate 1gbit
     ./dev lab run --mpi mpich5 .venv/bin/python bench/lab/processor.py --segments 1,8,256
 
-Seconds of a call, and what it took meanwhile: of all ranks, and of the machine that the nodes
-share, with what its network does. Where a call takes longer than the links ask and the machine is
-hardly idle, its processors are the limit. The first of the rounds is not shown.
+Prints the seconds of a call, and the processor seconds meanwhile: of all ranks, and of the machine
+that the nodes share, its network included. If a call takes longer than the links need and the
+machine is hardly idle, its processors are the limit. The first round is not shown.
 """
 
 import resource
@@ -20,18 +20,18 @@ from paceline import mpi
 from paceline.cli.common import Size
 from paceline_bench.measure.variants import OfMpi
 
-TICKS = 100  # of /proc/stat in a second
+TICKS = 100  # of /proc/stat per second
 
 
 def of_machine():
-    """Seconds of processors since it started: of programs, of the system, of interrupts, idle."""
+    """Processor seconds since the machine started: programs, system, interrupts, idle."""
     fields = [int(word) for word in Path("/proc/stat").read_text().split()[1:9]]
     user, nice, system, idle, waiting, hard, soft, _ = fields
     return np.array([user + nice, system, hard + soft, idle + waiting]) / TICKS
 
 
 def of_rank():
-    """Seconds of processors of this process: of the program, of the system."""
+    """Processor seconds of this process: program, system."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return np.array([used.ru_utime, used.ru_stime])
 
@@ -52,7 +52,7 @@ def measured(world, call, calls):
 
 
 def shown(name, seconds, ranks, machine):
-    """A line."""
+    """The line of output for one way."""
     of_ranks = " + ".join(f"{value:.3f}" for value in ranks)
     parts = zip(("programs", "system", "interrupts", "idle"), machine, strict=True)
     of_all = ", ".join(f"{part} {value:.3f}" for part, value in parts)
@@ -65,7 +65,7 @@ def shown(name, seconds, ranks, machine):
 @click.option("--calls", default=6, show_default=True, help="Calls of each, one after the other.")
 @click.option("--rounds", default=4, show_default=True)
 def main(size, segments, calls, rounds):
-    """Print what an allreduce takes."""
+    """Print the time and processor time of an allreduce."""
     world = paceline.init()
     x = np.ones(size // 4, dtype="float32")
     out = np.empty_like(x)

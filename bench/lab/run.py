@@ -29,14 +29,14 @@ COLLECTIVES = "allreduce,broadcast,reduce,reduce_scatter,allgather"
 
 
 def dev(*words, env=None):
-    """(status, what was said) of one ./dev lab command."""
+    """(status, output) of one ./dev lab command."""
     done = subprocess.run([ROOT / "dev", "lab", *map(str, words)], capture_output=True, text=True,
                           env={**os.environ, **(env or {})})
     return done.returncode, done.stdout + done.stderr
 
 
 def measure(name, collective, setting, options, machine):
-    """(content of the records or None, what was said) of one ./dev lab bench."""
+    """(content of the records or None, output) of one ./dev lab bench."""
     with tempfile.TemporaryDirectory(prefix="paceline-lab-") as folder:
         file = Path(folder) / "records.json"
         more = ["--mpi-setting", setting] if setting != "default" else []
@@ -48,7 +48,7 @@ def measure(name, collective, setting, options, machine):
 
 
 def figure(record):
-    """What counts at its size: the fraction of the bound, or below 64 KiB messages / rounds."""
+    """The fraction of the bound, or below 64 KiB messages / rounds."""
     if record["messages"] is None:
         return f"{record['fraction_of_bound']:.3f}"
     return f"{record['messages']:g} / {record['rounds']}"
@@ -71,8 +71,8 @@ def table(title, settings):
 
 
 def write(folder, names, nodes, ppn, machine, settings):
-    """Puts one table into the campaign; its path. names: the MPI's, the collective's, an
-    algorithm's, and how ranks lie."""
+    """Puts one table into the campaign; returns its path. names: those of the MPI, the collective
+    and the algorithm, and "scattered" or empty."""
     first = next(iter(settings.values()))
     if all(record["messages"] is not None for record in first["records"]):
         names = (*names, "short")
