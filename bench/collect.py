@@ -1,8 +1,8 @@
 """Puts files of measurements into a campaign: python bench/collect.py CAMPAIGN FILE...
 
-Each file becomes a series of the CSV, called as the file is, in the place of the one that has that
-name. Of `paceline bench --json` the CSV has medians, intervals and verdicts, and no repetitions; of
-`paceline train replay --json` each launch.
+Each file becomes a series of the CSV with the file's name, and replaces the series of that name.
+The CSV holds medians, intervals and verdicts of `paceline bench --json`, without repetitions, and
+each launch of `paceline train replay --json`.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def main(file, records):
     """Put RECORDS, files of paceline bench or paceline train replay --json, into the campaign FILE.
 
-    A campaign is of one of both."""
+    A campaign holds files of one of these two kinds."""
     contents = {path.stem: read_json(path, "file of measurements", lambda value: value)
                 for path in records}
     if all(map(replay_campaign.is_replay, contents.values())):

@@ -1,4 +1,4 @@
-"""What a call takes that is started and waited for, beside one that blocks.
+"""Time of a call that is started and waited for, beside one that blocks.
 
 paceline run -n 2 python bench/started.py
 """
