@@ -8,8 +8,7 @@
 
 namespace paceline {
 
-// Lengths are bytes.
-struct BlockLengths {
+struct BlockLengths {   // in bytes
   const char* measured_on;
 
   // Through staging buffers. Shorter blocks mean more barriers, longer ones leave the caches.
