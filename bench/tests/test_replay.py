@@ -20,14 +20,8 @@ from paceline.kvstore import records
 from paceline_bench.cli.train import command
 
 torch = pytest.importorskip("torch")
-from paceline_bench.train import (  # noqa: E402
-    libraries,
-    models,
-    pace,
-    perfect,
-    recording,
-    replay,
-)
+from paceline_bench.networks import models  # noqa: E402
+from paceline_bench.train import libraries, pace, perfect, recording, replay  # noqa: E402
 
 pytestmark = pytest.mark.ranks
 

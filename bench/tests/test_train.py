@@ -19,15 +19,8 @@ from paceline_bench.cli.train import MODELS, WAYS, command
 from rich.console import Console
 
 torch = pytest.importorskip("torch")
-from paceline_bench.train import (  # noqa: E402
-    branched,
-    data,
-    models,
-    picture,
-    starting,
-    ways,
-    worker,
-)
+from paceline_bench.networks import branched, models  # noqa: E402
+from paceline_bench.train import data, picture, starting, ways, worker  # noqa: E402
 
 pytestmark = pytest.mark.ranks
 
