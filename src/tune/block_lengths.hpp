@@ -1,7 +1,7 @@
 // BlockLengths: lengths of the blocks in which calls go through memory that ranks share.
 //
-// All ranks have the same lengths, whatever their processors. docs/design/0019-straight.md has the
-// figures. To tune other processors change the one instance, and say where it was measured.
+// Equal on all ranks. Figures: docs/design/0019-straight.md, 0014-shared-buffers.md. To tune other
+// processors change the one instance, and say where it was measured.
 #pragma once
 
 #include <cstddef>

@@ -5,8 +5,8 @@ namespace {
 
 constexpr std::size_t kKiB = 1u << 10, kMiB = 1u << 20;
 
-// slow_line_s lies between two figures of an AMD EPYC: a copy takes 3 to 10 ns per line between
-// near caches, and 27 to 36 ns between far ones.
+// slow_line_s, timed_copy, slow_copies and untimed are an AMD EPYC's: a copy takes 3 to 10 ns per
+// line between near caches, and 27 to 36 ns between far ones. No sweep chose brief and preempted.
 constexpr ShmProfile kXeon{
     .measured_on = "2 cores of an Intel Xeon (Sapphire Rapids, a virtual machine), 2026-11-23",
     .short_slot = 4 * kKiB, .rotation = 256 * kKiB, .short_rotation = 128 * kKiB,
