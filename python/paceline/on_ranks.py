@@ -59,6 +59,16 @@ def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
 
+def told():
+    """On a rank that run_module() has started: the specification."""
+    return json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+
+
+def tell(spec, rank, found):
+    """Leaves the rank's result for run_module()."""
+    Path(spec["folder"], f"rank{rank}.json").write_text(json.dumps(found), encoding="utf-8")
+
+
 def ended(status):
     """Describes how the first rank failed, by launch()'s status."""
     number = status - 128

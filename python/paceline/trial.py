@@ -4,20 +4,16 @@
 `python -m paceline.trial SPEC`.
 """
 
-import json
 import os
-import sys
 import tempfile
 import time
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 
 import paceline
-from paceline import _core, trace
+from paceline import _core, on_ranks, trace
 from paceline.calls import ASKED
-from paceline.on_ranks import run_module
 from paceline.provenance import describe_machine
 from paceline.schedules import unit_count
 
@@ -105,7 +101,7 @@ def times(collective, sizes, ranks):
     """
     with tempfile.TemporaryDirectory(prefix="paceline-trial-") as folder:
         spec = {"collective": collective, "sizes": sizes, "calls": TIMED, "folder": folder}
-        every = run_module("paceline.trial", spec, ranks, folder, told_by="doctor")
+        every = on_ranks.run_module("paceline.trial", spec, ranks, folder, told_by="doctor")
     return [min(max(call["exit"] - call["arrival"] for call in calls)
                 for calls in zip(*(rank[place] for rank in every)))
             for place in range(len(sizes))]
@@ -117,7 +113,7 @@ def record(world, size, arrivals):
     spec = {"calls": RECORDED, **{name: getattr(world, name) for name in names}}
     with tempfile.TemporaryDirectory(prefix="paceline-trial-") as folder:
         spec |= {"sizes": [size], "arrivals": arrivals, "folder": folder}
-        every = run_module("paceline.trial", spec, world.ranks, folder, told_by="draw")
+        every = on_ranks.run_module("paceline.trial", spec, world.ranks, folder, told_by="draw")
     return merged([calls for (calls,) in every], spec, size)
 
 
@@ -178,11 +174,8 @@ def calls_of(comm, spec, size):
 
 def main():
     """One rank: calls of every size, written to its file."""
-    spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    comm = paceline.init()
-    found = [calls_of(comm, spec, size) for size in spec["sizes"]]
-    file = Path(spec["folder"]) / f"rank{comm.rank}.json"
-    file.write_text(json.dumps(found), encoding="utf-8")
+    spec, comm = on_ranks.told(), paceline.init()
+    on_ranks.tell(spec, comm.rank, [calls_of(comm, spec, size) for size in spec["sizes"]])
     paceline.finalize()
 
 

@@ -1,0 +1,154 @@
+"""`paceline hello`: what Paceline does for a training step on this machine, in a minute."""
+
+import datetime
+import importlib.util
+import os
+import tempfile
+from statistics import median
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from paceline.busy import Watch, leaves_too_little
+from paceline.cli.common import Number, console, file_option
+from paceline.hello import ALONE, GLOO, OVERLAP, timeline
+from paceline.on_ranks import run_module
+from paceline.profiling.files import read_folder
+from paceline.provenance import describe_machine
+from paceline.units import human_bytes, human_time
+
+MOST_RANKS = 4  # unless asked
+SAME = 1e-4  # of a loss: sums in another order
+BAR = 32  # characters
+TWO_LINES = """
+    dist.init_process_group("paceline")    # was "gloo"
+    paceline.torch.overlap(model)          # was DistributedDataParallel(model)
+"""
+ABOUT = """\
+Here gradients take about as long to exchange as to compute; a network that \
+computes longer gains less. To have this in your script:"""
+NEXT = """
+    paceline run -n 2 train.py     starts your script; torchrun and mpiexec do, too
+    paceline explain allreduce     shows which algorithm a call takes, and why
+    paceline doctor                looks for what would slow Paceline down
+"""
+WITHOUT_TORCH = """
+To see a training step, install torch, then say `paceline hello` again:
+
+    pip install torch --extra-index-url https://download.pytorch.org/whl/cpu
+"""
+
+
+def run(out, what, module, ranks):
+    """Runs a module on all ranks; returns what each has measured, the number of cores that other
+    programs used meanwhile, and the ranks' profiles."""
+    threads, watch = max(1, len(os.sched_getaffinity(0)) // ranks), Watch()
+    with tempfile.TemporaryDirectory(prefix="paceline-hello-") as folder, out.status(what):
+        found = run_module(f"paceline.hello.{module}", {"folder": folder, "threads": threads},
+                           ranks, folder, environment={"PACELINE_PROFILE": folder},
+                           limit_s=300, told_by="hello")
+        return found, watch.cores(), read_folder(folder)
+
+
+def by_round(found, way):
+    """Each round's median time of a step (s), which takes as long as on the slowest rank."""
+    steps = [max(edges[-1] - edges[0] for edges in step)
+             for step in zip(*(one["edges"][way] for one in found), strict=True)]
+    count = found[0]["steps"]
+    return [median(steps[at:at + count]) for at in range(0, len(steps), count)]
+
+
+def show_step(out, ranks, found, busy):
+    """The first screen: a step's time in each way, and the verdict. True if losses are the same."""
+    rounds = {way: by_round(found, way) for way in (ALONE, OVERLAP, GLOO)}
+    s = {way: (min if busy else median)(all_of) for way, all_of in rounds.items()}
+    same = all(abs(a - b) <= SAME * abs(b) for one in found
+               for a, b in zip(one["losses"][OVERLAP], one["losses"][GLOO], strict=True))
+    table, cell_s = Table(box=None, show_header=False, padding=(0, 2, 0, 2)), max(s.values()) / BAR
+    for way, time_s in s.items():
+        computing = round(min(time_s, s[ALONE]) / cell_s)
+        added = max(0, round(time_s / cell_s) - computing)
+        table.add_row(way, Text("█" * computing, "cyan") + Text("▒" * added, "yellow"),
+                      f"{1e3 * time_s:.1f} ms")
+    out.print(Text(f"A training step: {found[0]['bytes'] / 1e6:.1f} MB of gradients, {ranks} ranks "
+                   "of this machine\n", "bold"))
+    out.print(table)
+    out.print("  [cyan]█[/] computing alone   [yellow]▒[/] what exchanging gradients adds\n")
+    # The median of 9 rounds lies with 96 % between the second and the last but one.
+    _, low, *_, high, _ = sorted(b / a for a, b in zip(rounds[OVERLAP], rounds[GLOO]))
+    out.print(f"[bold]{OVERLAP} is {s[GLOO] / s[OVERLAP]:.2f} times as fast as {GLOO}[/] (rounds: "
+              f"{low:.2f} to {high:.2f}). Same losses: {'yes' if same else '[red]no[/]'}.")
+    return same
+
+
+def show_sizes(out, ranks, found, busy):
+    """The second: how long an allreduce takes, and how many times as fast as over gloo it is."""
+    from paceline.hello.sizes import SIZES
+
+    s = {name: [(min if busy else median)(map(max, zip(*rounds, strict=True)))
+                for rounds in zip(*(one[name] for one in found), strict=True)]
+         for name in found[0]}  # fmt: skip
+    out.print(Text(f"Allreduce of float32, {ranks} ranks of this machine\n", "bold"))
+    ratios = [theirs / ours for ours, theirs in zip(s["Paceline"], s.get("gloo", ()))]
+    table = Table("", *s, box=None, padding=(0, 2, 0, 2), header_style="")
+    for column in table.columns:
+        column.justify = "right"
+    if ratios:
+        table.add_column("times as fast as gloo")
+    for at, size in enumerate(SIZES):
+        cells = [human_bytes(size), *(human_time(one[at]) for one in s.values())]
+        if ratios:
+            bar = Text("█" * round(BAR * ratios[at] / max(ratios)), "cyan")
+            cells.append(bar + f" {ratios[at]:.1f}")
+        table.add_row(*cells)
+    out.print(table)
+
+
+def draw(found, profiles, file):
+    """The third: a step with overlap() and one under DDP, as SVG."""
+    records = {one.rank: one.records[one.records["bytes"] > 0] for one in profiles}
+    panels = [(way, []) for way in (OVERLAP, GLOO)]
+    for rank, one in enumerate(found):
+        ours = [(1e-9 * call["enter"], 1e-9 * max(call["leave"], call["done"]))
+                for call in records[rank]]
+        for (way, ranks), spans in zip(panels, (ours, one["spans"])):
+            edges = one["drawn"][way]
+            ranks.append((edges, [span for span in spans if edges[0] <= span[0] <= edges[-1]]))
+    about = f"{describe_machine()}, {datetime.date.today()}"
+    picture = timeline.picture("A training step, measured", about, panels)
+    file.write_text(picture, encoding="utf-8")
+
+
+@click.command("hello")
+@click.option("--ranks", "-n", type=Number(2, 64),
+              help="Ranks to start. [default: one a core, from 2 to 4]")
+@file_option("--svg", default="paceline-hello.svg", show_default=True,
+             help="Draw a training step here.")
+def command(ranks, svg):
+    """See in a minute what Paceline does for a training step on this machine.
+
+    Trains a network on several ranks, by turns with overlap() and under DDP over gloo, compares
+    their losses, and times allreduce beside gloo. Without torch: allreduce alone.
+
+    \b
+    paceline hello
+    paceline hello -n 4 --svg step.svg
+    """
+    ranks = ranks or max(2, min(len(os.sched_getaffinity(0)), MOST_RANKS))
+    out, same = console(), True
+    if torch := importlib.util.find_spec("torch"):
+        found, others, profiles = run(out, "Training a small network ...", "step", ranks)
+        busy = leaves_too_little(others, ranks)
+        same = show_step(out, ranks, found, busy)
+        if busy:
+            out.print(f"This machine is busy: other programs used {others:.1f} of {os.cpu_count()} "
+                      "cores. The least of rounds is shown; say it again when it is idle.",
+                      style="yellow")
+        out.print(f"{ABOUT}\n{TWO_LINES}")
+        draw(found, profiles, svg)
+    found, others, _ = run(out, "Timing allreduce ...", "sizes", ranks)
+    show_sizes(out, ranks, found, leaves_too_little(others, ranks))
+    out.print(f"\nWhere the time of a step goes: {svg}. Next:\n{NEXT}" if torch else WITHOUT_TORCH,
+              soft_wrap=True)
+    return 0 if same else 1
