@@ -1,8 +1,8 @@
 #include "device/emulation.hpp"
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/copy_bytes.hpp"
 #include "base/error.hpp"
 #include "kernels/kernels.hpp"
 
@@ -18,7 +18,7 @@ void run_combine(const Combine& combine) {
   if (combine.divisor > 1)
     divide(combine.target.data, combine.type, combine.count, combine.divisor);
   for (const Memory& copy : combine.copies)
-    std::memcpy(copy.data, combine.target.data, combine.count * size_of(combine.type));
+    copy_bytes(copy.data, combine.target.data, combine.count * size_of(combine.type));
 }
 
 Work work_of(const Combine& combine, int device) {
@@ -171,7 +171,7 @@ void Emulation::copy(Stream stream, const Copy& copy) {
   Work work{.device = moved_to, .bytes = static_cast<double>(copy.bytes)};
   if (copy.from.device != kHost) work.from = {copy.from.device};
   log(on, std::move(work));
-  enqueue(on, {.run = [copy] { std::memcpy(copy.to.data, copy.from.data, copy.bytes); },
+  enqueue(on, {.run = [copy] { copy_bytes(copy.to.data, copy.from.data, copy.bytes); },
                .touches = {copy.to.device, copy.from.device}});
 }
 

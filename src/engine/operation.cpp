@@ -1,7 +1,8 @@
 #include "engine/operation.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "base/copy_bytes.hpp"
 
 namespace paceline {
 namespace {
@@ -80,7 +81,7 @@ void Operation::combine(const CompiledStep& step) {
       if (compiled_->divisor > 1)
         divide(at(places[0]), compiled_->type, stretch.elements, compiled_->divisor);
     } else if (step.places == 2) {
-      std::memcpy(at(places[0]), at(places[1]), stretch.elements * element);
+      copy_bytes(at(places[0]), at(places[1]), stretch.elements * element);
     } else {
       for (std::uint32_t k = 1; k < step.places; ++k) sources_[k - 1] = at(places[k]);
       compiled_->reduce(at(places[0]), sources_.data(), static_cast<int>(step.places) - 1,

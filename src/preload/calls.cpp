@@ -9,9 +9,9 @@
 #include <climits>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 
+#include "base/copy_bytes.hpp"
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "device.hpp"
@@ -200,7 +200,7 @@ int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type
     call->input = in_place ? output.address() : input.address();
     call->output = in_place ? state.spare_bytes(piece) : static_cast<std::byte*>(output.address());
     serve(state, *call, all);
-    if (in_place) std::memcpy(output.address(), call->output, piece);
+    if (in_place) copy_bytes(output.address(), call->output, piece);
     output.put_back();
     return true;
   };

@@ -1,9 +1,9 @@
 #include "store/auto.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "base/copy_bytes.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/str.hpp"
@@ -71,7 +71,7 @@ void Auto::set_plan(const std::vector<BucketSpec>& buckets, std::vector<std::siz
       KeySpec& own = keys_[key].spec;
       std::byte* const part = bucket.data + bucket.count * size;
       bucket.digest = Random::mix(bucket.digest ^ (key + 1));
-      if (own.count > 0) std::memcpy(part, own.data, own.count * size);
+      copy_bytes(part, own.data, own.count * size);
       own.data = part;
       own.keeps = spec.keeps;
       bucket.count += own.count;

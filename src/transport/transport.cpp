@@ -1,8 +1,8 @@
 #include "transport/transport.hpp"
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/copy_bytes.hpp"
 #include "base/processors.hpp"
 
 namespace paceline {
@@ -33,7 +33,7 @@ bool Transport::is_oversubscribed() const {
 void copy_out(const std::vector<Part>& parts, std::size_t offset, std::byte* target,
               std::size_t bytes) {
   walk(parts, offset, bytes, [&](const std::byte* from, std::size_t now) {
-    std::memcpy(target, from, now);
+    copy_bytes(target, from, now);
     target += now;
   });
 }
@@ -43,7 +43,7 @@ void deliver(Transfer& transfer, const std::byte* data, std::size_t bytes) {
     if (bytes > 0) transfer.consume(transfer.state, transfer.moved, data, bytes);
   } else {
     walk(transfer.parts, transfer.moved, bytes, [&](std::byte* to, std::size_t now) {
-      std::memcpy(to, data, now);
+      copy_bytes(to, data, now);
       data += now;
     });
   }

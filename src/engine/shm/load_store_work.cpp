@@ -5,8 +5,8 @@
 // (reduce_copy), unless a target needs non-temporal stores. Other fused steps go through the
 // nearest cache in strips (run_fused).
 #include <algorithm>
-#include <cstring>
 
+#include "base/copy_bytes.hpp"
 #include "engine/shm/interleaved.hpp"
 #include "engine/shm/load_store.hpp"
 
@@ -60,7 +60,7 @@ inline void LoadStoreOperation::combine_only(const Item& item) const {
   std::byte* const to = where(places[0]);
   if (sources == 1 && item.interleaved)
     return copy_interleaved(shm_->profile(), to, from[0], bytes);
-  if (sources == 1) return void(std::memcpy(to, from[0], bytes));
+  if (sources == 1) return copy_bytes(to, from[0], bytes);
   if (!item.interleaved) return compiled_->reduce(to, from, sources, item.only->elements);
   targets_[0] = to;
   interleave(1, sources, bytes, 1);
@@ -193,7 +193,7 @@ std::byte* LoadStoreOperation::make(const CompiledStep& step, const Strip& strip
   const void** const sources = sources_.data();
   for (std::uint32_t k = 1; k < step.places; ++k) sources[k - 1] = at(places[k]) + strip.offset;
   if (step.places == 2)
-    std::memcpy(made, sources[0], strip.bytes);
+    copy_bytes(made, sources[0], strip.bytes);
   else
     compiled_->reduce(made, sources, static_cast<int>(step.places) - 1,
                    strip.bytes / size_of(compiled_->type));
@@ -208,7 +208,7 @@ void LoadStoreOperation::store_result(const CompiledStep& step, const Strip& str
   } else if (is_nontemporal(*places_of(step, strip))) {
     copy_nontemporal(target_of(step, strip), made, strip.bytes);
   } else {
-    std::memcpy(target_of(step, strip), made, strip.bytes);
+    copy_bytes(target_of(step, strip), made, strip.bytes);
   }
 }
 
