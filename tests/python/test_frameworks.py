@@ -13,7 +13,7 @@ pytestmark = pytest.mark.ranks
 pytest.importorskip("torch")
 
 MODULES = {"lightning": "lightning", "accelerate": "accelerate", "trainer": "transformers",
-           "ray": "ray"}
+           "deepspeed": "deepspeed", "keras": "keras", "ray": "ray"}
 
 
 def losses(framework, backend, replaced, folder):
@@ -38,9 +38,11 @@ def losses(framework, backend, replaced, folder):
 @pytest.mark.parametrize("framework, backend, replaced", [
     ("lightning", "paceline", "off"), param("lightning", "gloo", "gloo"),
     param("accelerate", "gloo", "gloo"), param("trainer", "gloo", "gloo"),
+    param("deepspeed", "paceline", "off"), param("keras", "paceline", "off"),
     param("ray", "paceline", "off"), param("ray", "gloo", "gloo"),
 ])  # fmt: skip
-def test_losses_are_those_of_gloo(framework, backend, replaced, tmp_path):
+def test_losses_are_those_of_gloo(framework, backend, replaced, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")  # Keras imports it with itself
     module = MODULES[framework]
     pytest.importorskip(module, reason=f"{module} is not installed (pip install {module})")
     served, ours = losses(framework, backend, replaced, tmp_path)

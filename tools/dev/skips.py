@@ -28,7 +28,7 @@ KNOWN = (
     r"no library at hand that is no MPI",
     r"could not import '(torch|PIL\.Image|matplotlib|sklearn|expecttest|psutil|mpi4py)': .*",
     r"could not import '(nanobind|ruff)': .*",
-    r"(lightning|accelerate|transformers|ray) is not installed \(pip install \w+\)",
+    r"(lightning|accelerate|transformers|ray|deepspeed|keras) is not installed \(pip install \w+\)",
     # Tests that need root, or a system that has it.
     r"slurmd and munged are started as root",
     r"only root can .*",

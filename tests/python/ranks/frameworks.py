@@ -106,6 +106,44 @@ def trainer(backend):
     return found
 
 
+def deepspeed(backend):
+    import deepspeed as D
+    import deepspeed.comm.torch as comm
+
+    comm.build_shm_op = lambda: None  # for inference alone; compiling it takes minutes
+    D.init_distributed(backend)
+    model = Model()
+    engine, *_ = D.initialize(
+        model=model, optimizer=torch.optim.SGD(model.parameters(), 0.05),
+        config={"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3},
+                "zero_allow_untested_optimizer": True})
+    found = []
+    for one in loader(DistributedSampler(Batches(), shuffle=False)):
+        loss = engine(**one)["loss"]
+        engine.backward(loss)
+        engine.step()
+        found.append(loss.item())
+    return found
+
+
+def keras(backend):
+    import keras as K
+
+    dist.init_process_group(backend)
+    K.utils.set_random_seed(3)
+    model = nn.parallel.DistributedDataParallel(K.Sequential([
+        K.Input((64,)), K.layers.Dense(96, activation="relu"), K.layers.BatchNormalization(),
+        K.layers.Dense(10)]))
+    optimizer, found = torch.optim.SGD(model.parameters(), 0.05), []
+    for one in loader(DistributedSampler(Batches(), shuffle=False)):
+        loss = nn.functional.cross_entropy(model(one["images"][0]), one["labels"][0])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
 def loop(config):
     """What each worker of Ray Train runs."""
     import ray.train
