@@ -14,6 +14,7 @@
 #include "arrival/metrics.hpp"
 #include "arrival/predict.hpp"
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 #include "base/options.hpp"
 #include "base/processors.hpp"
 #include "base/types.hpp"
@@ -88,10 +89,14 @@ void bind_options(nb::module_& m) {
   }, "Every option as a dict: what it is, what is in force, and where that comes from.");
   m.def("checked_option", &checked_option, "name"_a, "value"_a, "where"_a,
         "A value from elsewhere than the environment, checked; `where` names it in the error.");
+  m.def("did_you_mean", [](const std::string& word, const std::string& names) {
+    return did_you_mean(word, names);
+  }, "word"_a, "names"_a,
+        "\" Did you mean ring?\" for a word that is near to one of \"ring, chain\", or nothing.");
   m.def("unknown_variables", &unknown_variables, "PACELINE_* variables that no option reads.");
   m.def("parse_bytes", [](const std::string& size) {
     const auto bytes = parse_bytes(size);
-    if (!bytes) fail(Fault::usage, "'", size, "' is no size; write 4096, 64KiB, 1MiB or 2GiB.");
+    if (!bytes) fail(Fault::usage, "'", size, "' is no size; write 4096, 64KiB, 1MiB or 2GB.");
     return *bytes;
   }, "size"_a);
   m.def("imbalance", [](const std::vector<double>& arrivals) {

@@ -515,6 +515,11 @@ def checked_option(name: str, value: str, where: str) -> object:
     A value from elsewhere than the environment, checked; `where` names it in the error.
     """
 
+def did_you_mean(word: str, names: str) -> str:
+    """
+    " Did you mean ring?" for a word that is near to one of "ring, chain", or nothing.
+    """
+
 def unknown_variables() -> list[str]:
     """PACELINE_* variables that no option reads."""
 

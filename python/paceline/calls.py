@@ -7,6 +7,7 @@ counts and received counts; the result is what the call returns when it is compl
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from paceline import _core
 from paceline.buffers import Buffer, empty_like, joined, piece, shape_of
 from paceline.errors import UsageError
 
@@ -132,9 +133,10 @@ def named(collective: str) -> Callable[..., Call]:
     try:
         return BY_NAME[collective]
     except (KeyError, TypeError):
+        known = ", ".join(BY_NAME)
+        near = _core.did_you_mean(str(collective), known)
         raise UsageError(
-            f"collective {collective!r} is not known; use one of: {', '.join(BY_NAME)}."
-        ) from None
+            f"collective {collective!r} is not known; use one of: {known}.{near}") from None
 
 
 def knobs(

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 
 extern "C" char** environ;   // POSIX has no header for it
 
@@ -192,7 +193,8 @@ const OptionRow& find_option(std::string_view name) {
     if (row.name == name) return row;
     known += str(known.empty() ? "" : ", ", row.name);
   }
-  fail(Fault::usage, "option '", name, "' is not known; use one of: ", known, ".");
+  fail(Fault::usage, "option '", name, "' is not known; use one of: ", known, ".",
+       did_you_mean(name, known));
 }
 
 std::string variable_of(const OptionRow& row) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 
 namespace paceline {
 namespace {
@@ -61,7 +62,8 @@ Type type_from(std::string_view name) {
     if (kTypeRows[i].name == name) return static_cast<Type>(i);
     list(known, kTypeRows[i].name);
   }
-  fail(Fault::usage, "type: '", name, "' is not an element type. Use one of ", known, ".");
+  fail(Fault::usage, "type: '", name, "' is not an element type. Use one of ", known, ".",
+       did_you_mean(name, known));
 }
 
 Op op_from(std::string_view name) {
@@ -70,7 +72,8 @@ Op op_from(std::string_view name) {
     if (kOpNames[i] == name) return static_cast<Op>(i);
     list(known, kOpNames[i]);
   }
-  fail(Fault::usage, "op: '", name, "' is not an operation. Use one of ", known, ".");
+  fail(Fault::usage, "op: '", name, "' is not an operation. Use one of ", known, ".",
+       did_you_mean(name, known));
 }
 
 bool is_floating(Type type) { return row_of(type).floating; }

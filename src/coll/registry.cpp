@@ -1,6 +1,7 @@
 #include "coll/registry.hpp"
 
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 #include "coll/algorithms.hpp"
 
 namespace paceline {
@@ -19,7 +20,7 @@ const Algorithm& find_algorithm(Collective collective, std::string_view name) {
   for (const Algorithm* a : registry())
     if (a->collective == collective) known += str(known.empty() ? "" : ", ", a->name);
   fail(Fault::usage, name_of(collective), ": algorithm '", name,
-       "' is not known; use one of: ", known, ", or auto.");
+       "' is not known; use one of: ", known, ", or auto.", did_you_mean(name, known));
 }
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 
 namespace paceline {
 namespace {
@@ -34,7 +35,8 @@ Collective collective_from(std::string_view name) {
     if (kNames[static_cast<std::size_t>(i)] == name) return static_cast<Collective>(i);
     known += str(i ? ", " : "", kNames[static_cast<std::size_t>(i)]);
   }
-  fail(Fault::usage, "collective '", name, "' is not known; use one of: ", known, ".");
+  fail(Fault::usage, "collective '", name, "' is not known; use one of: ", known, ".",
+       did_you_mean(name, known));
 }
 
 void check_late(const Problem& problem) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/nearest.hpp"
 
 namespace paceline {
 namespace {
@@ -77,7 +78,8 @@ void apply(Machine& machine, std::string_view text) {
     if (setting.key == key) return setting.set(machine, number);
     known += str(known.empty() ? "" : ", ", setting.key);
   }
-  fail(Fault::usage, "machine: setting '", key, "' is not known; use one of: ", known, ".");
+  fail(Fault::usage, "machine: setting '", key, "' is not known; use one of: ", known, ".",
+       did_you_mean(key, known));
 }
 
 // Parses "3e-5,4e-8,1e-10": alpha in seconds, beta and gamma in seconds per byte; nothing if it is
@@ -111,7 +113,7 @@ Machine named(std::string_view name) {
     known += str(known.empty() ? "" : ", ", machine.name);
   }
   fail(Fault::usage, "machine '", name, "' is not known; use one of: ", known,
-       "; or settings such as alpha_us=5,gbit_per_s=10.");
+       "; or settings such as alpha_us=5,gbit_per_s=10.", did_you_mean(name, known));
 }
 
 std::string text(const Link& link) {

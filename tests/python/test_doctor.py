@@ -110,7 +110,7 @@ def test_it_says_what_to_do(paceline, monkeypatch, tmp_path):
     assert "FAIL shared memory" in flat(out) and "set PACELINE_SHM_DIR" in flat(out)
     assert "FAIL self-test" in flat(out)
     assert "warn huge pages not for shared memory: shm: no unnamed file" in flat(out)
-    assert "there is no option PACELINE_TIEMOUT_MS" in flat(out)
+    assert "no option has that name. Did you mean PACELINE_TIMEOUT_MS?" in flat(out)
 
 
 def test_it_goes_on_where_a_check_raises(paceline, monkeypatch):

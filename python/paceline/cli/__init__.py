@@ -51,7 +51,10 @@ class Commands(click.Group):
         if name in LABORATORY:
             raise click.UsageError(f"`paceline {name}` is in a package of its own: "
                                    "pip install paceline-bench")
-        return None
+        from paceline import _core
+
+        near = _core.did_you_mean(name, ", ".join(commands()))
+        raise click.UsageError(f"there is no command '{name}'.{near}", context)
 
     def format_commands(self, context, formatter):
         """The list in `paceline --help`, without importing every command."""

@@ -120,6 +120,11 @@ class Collective(click.Choice):
         """A word: the list would be longer than the rest of the line."""
         return "COLLECTIVE"
 
+    def get_invalid_choice_message(self, value, ctx=None):
+        """The list, and which of them was meant."""
+        near = _core.did_you_mean(value, ", ".join(self.choices))
+        return super().get_invalid_choice_message(value, ctx) + near
+
 
 class Number(click.IntRange):
     """A whole number between limits."""

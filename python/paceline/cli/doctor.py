@@ -14,7 +14,7 @@ from rich.text import Text
 
 from paceline import _core, record
 from paceline import provenance
-from paceline.cli import attach, common
+from paceline.cli import attach, common, options
 from paceline.cli.common import Number, console
 from paceline.errors import Error
 from paceline.units import human_time
@@ -230,10 +230,9 @@ def variables(ranks):
     wrong = [row["error"] for row in _core.options() if row["error"]]
     if wrong:
         return Finding("options", "fail", wrong[0], "Correct or unset the variable.")
-    unknown = _core.unknown_variables()
+    unknown = options.misspelt()
     if unknown:
-        return Finding("options", "warn", f"there is no option {', '.join(unknown)}",
-                       "Is it misspelt? `paceline options` lists the names.")
+        return Finding("options", "warn", " ".join(unknown), "`paceline options` lists the names.")
     given = sum(row["source"] == "environment" for row in _core.options())
     return Finding("options", "ok", f"{given} set, the others at their defaults")
 

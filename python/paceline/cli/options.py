@@ -50,6 +50,13 @@ def value_of(row):
     return Text(str(value) if value != "" else "-", style=style)
 
 
+def misspelt():
+    """A sentence for each variable that is set and that no option reads."""
+    known = ", ".join(row["variable"] for row in _core.options())
+    return [f"{name} is set, but no option has that name.{_core.did_you_mean(name, known)}"
+            for name in _core.unknown_variables()]
+
+
 def table(rows):
     """One row per option."""
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
@@ -83,6 +90,6 @@ def command(as_markdown):
     wrong = [row["error"] for row in rows if row["error"]]
     for error in wrong:
         out.print(Text(error, style="bold red"))
-    for name in _core.unknown_variables():
-        out.print(Text(f"{name} is set, but no option has that name; is it misspelt?", "yellow"))
+    for sentence in misspelt():
+        out.print(Text(sentence, style="yellow"))
     return 1 if wrong else 0

@@ -2,7 +2,7 @@
 
 import click
 
-from paceline import launch
+from paceline import _core, launch
 from paceline.cli.common import Number, set_options, world_options
 
 
@@ -28,5 +28,10 @@ def command(ranks, prefix, timeout_s, program, **options):
     paceline run -n 4 train.py --epochs 3
     paceline run -n 2 --prefix python -c 'import paceline; print(paceline.init())'
     """
+    if program[0].startswith("-"):
+        context = click.get_current_context()
+        known = ", ".join(name for option in context.command.params for name in option.opts)
+        raise click.UsageError(
+            f"no such option '{program[0]}'.{_core.did_you_mean(program[0], known)}", context)
     set_options(options)
     return launch.launch(program, ranks, timeout_s=timeout_s, prefix=prefix)
