@@ -289,16 +289,21 @@ std::vector<std::string> unknown_variables() {
 }
 
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
-  static constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  static constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
+      {"B", 1},
+      {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", std::int64_t{1} << 40},
+      {"kB", 1000}, {"KB", 1000}, {"MB", 1000000}, {"GB", 1000000000}, {"TB", 1000000000000},
+  };
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = parse_integer(text.substr(0, digits));
   std::string_view unit = text.substr(digits);
   if (!number) return {};
   if (unit.empty()) return number;
   if (unit.starts_with(' ')) unit.remove_prefix(1);
-  const auto found = std::find(std::begin(kUnits), std::end(kUnits), unit);
+  const auto found = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                  [&](const auto& row) { return row.first == unit; });
   if (found == std::end(kUnits)) return {};
-  const std::int64_t factor = std::int64_t{1} << (10 * (found - std::begin(kUnits)));
+  const std::int64_t factor = found->second;
   if (*number > std::numeric_limits<std::int64_t>::max() / factor) return {};
   return *number * factor;
 }

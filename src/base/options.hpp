@@ -80,7 +80,7 @@ std::string checked(const OptionRow& row, std::string_view text, std::string_vie
 // Returns the variables that begin with PACELINE_ but match no row, most often misspelt ones.
 std::vector<std::string> unknown_variables();
 
-// Parses "32MiB", "32 MiB", "512B" or a plain number; nothing if it is none of these or too large.
+// Parses "32MiB", "32 MiB", "32MB", "512B" or a plain number; nothing if it is none, or too large.
 std::optional<std::int64_t> parse_bytes(std::string_view text);
 
 }  // namespace paceline

@@ -81,7 +81,7 @@ def test_version(paceline):
     (["verify", "allreduce", "--algorithm", "rong"], "recursive_doubling"),
     (["verify", "broadcast", "--algorithm", "chain", "--ranks", "3", "--root", "3"], "0 to 2"),
     (["draw", "allreduce", "--root", "9"], "0 to 3"),
-    (["draw", "allreduce", "--size", "1MB"], "1MiB"),
+    (["draw", "allreduce", "--size", "1mb"], "1MiB or 2GB"),
     (["draw", "allreduce", "--arrivals", "soon"], "3=1ms"),
     (["draw", "allreduce", "--arrivals", "4=1ms"], "there are 4 ranks"),
     (["draw", "allreduce", "--machine", "fast"], "edr-100g"),

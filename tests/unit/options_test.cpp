@@ -98,10 +98,15 @@ TEST_CASE("options: bytes take units and end up as one number") {
   CHECK(parse_bytes("0") == 0);
   CHECK(parse_bytes("17B") == 17);
   CHECK(parse_bytes("3 KiB") == 3072);
+  CHECK(parse_bytes("1MB") == 1000000);
+  CHECK(parse_bytes("3 kB") == 3000);
+  CHECK(parse_bytes("3KB") == 3000);
+  CHECK(parse_bytes("2GB") == 2000000000);
+  CHECK(parse_bytes("9223372TB") == std::int64_t{9223372} * 1000000000000);
   CHECK(parse_bytes("2TiB") == std::int64_t{2} << 40);
   CHECK(parse_bytes("8388607TiB") == std::int64_t{8388607} << 40);   // the last that fits
-  for (const char* bad : {"", "MiB", "-1", "+1", "1.5MiB", "1MB", "1mib", "1  MiB", " 1", "1 ",
-                          "0x10", "8388608TiB", "9223372036854775808", "1MiB2"}) {
+  for (const char* bad : {"", "MiB", "-1", "+1", "1.5MiB", "1mb", "1mib", "1  MiB", " 1", "1 ",
+                          "0x10", "8388608TiB", "9223373TB", "9223372036854775808", "1MiB2"}) {
     CAPTURE(bad);
     CHECK(!parse_bytes(bad));
   }
