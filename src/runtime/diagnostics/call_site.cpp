@@ -1,5 +1,6 @@
 #include "runtime/diagnostics/call_site.hpp"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <execinfo.h>
@@ -7,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string_view>
 
 #include "base/str.hpp"
@@ -32,6 +35,14 @@ std::uintptr_t offset_in(const Dl_info& info, const void* address) {
   return type == ET_EXEC ? at : at - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
 }
 
+// Returns a symbol of C++ as the program's text has it, and any other as it is.
+std::string readable(const char* symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(symbol, nullptr, nullptr, &status), &std::free);
+  return text ? text.get() : symbol;
+}
+
 }  // namespace
 
 std::string describe_place(const void* address) {
@@ -39,7 +50,8 @@ std::string describe_place(const void* address) {
   if (dladdr(address, &info) == 0) return {};
   char place[24];
   std::snprintf(place, sizeof place, "+0x%zx", std::size_t(offset_in(info, address)));
-  return str(name_of_file(info), place, info.dli_sname ? str(" (", info.dli_sname, ")") : "");
+  const std::string symbol = info.dli_sname ? str(" (", readable(info.dli_sname), ")") : "";
+  return str(name_of_file(info), place, symbol);
 }
 
 // Skips all files named libpaceline*, since the drop-in library consists of two.
