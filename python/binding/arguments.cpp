@@ -193,6 +193,14 @@ int number_from(nb::handle number, std::string_view call, const char* name) {
   return value;
 }
 
+int root_from(nb::handle root, std::string_view call, int ranks) {
+  int value = -1;
+  if (!PyIndex_Check(root.ptr()) || !nb::try_cast(root, value) || value < 0 || value >= ranks)
+    fail(Fault::usage, call, ": root is ", nb::repr(root).c_str(),
+         "; it must be a rank, from 0 to ", ranks - 1, ".");
+  return value;
+}
+
 // A number is the tag itself, a name is hashed.
 void set_tag(Call& call, nb::handle tag, std::string_view name) {
   if (tag.is_none()) return;
@@ -260,11 +268,8 @@ Call call_from(const Arguments& arguments, Seat seat, Kept& kept) {
   const Rules rules{name, static_cast<std::size_t>(seat.ranks),
                     static_cast<std::size_t>(seat.rank)};
 
-  call.root = arguments.root;
-  if (has_root(call.collective) && (call.root < 0 || call.root >= seat.ranks))
-    fail(Fault::usage, name, ": root is ", call.root, "; it must be a rank, from 0 to ",
-         seat.ranks - 1, ".");
-  if (has_op(call.collective)) call.op = op_from(arguments.op);
+  if (has_root(call.collective)) call.root = root_from(arguments.root, name, seat.ranks);
+  if (has_op(call.collective)) call.op = op_from(nb::str(arguments.op).c_str());
   set_knobs(call, arguments.knobs, name);
   set_counts(call, rules, arguments);
 

@@ -21,8 +21,8 @@ struct Arguments {
   std::string_view collective;
   nanobind::handle input;  // equal to output: in place
   nanobind::handle output;
-  std::string_view op;
-  int root;
+  nanobind::handle op;
+  nanobind::handle root;
   nanobind::handle counts;  // sequences of int
   nanobind::handle received;
   nanobind::handle knobs;  // what calls.knobs() returns, or None

@@ -45,7 +45,7 @@ Call placed_call(const Communicator& self, const Arguments& arguments, Kept& kep
 }
 
 void run(Communicator& self, std::string_view collective, nb::handle input, nb::handle output,
-         std::string_view op, int root, nb::handle counts, nb::handle received, nb::handle knobs) {
+         nb::handle op, nb::handle root, nb::handle counts, nb::handle received, nb::handle knobs) {
   bury_orphans();
   Kept kept;
   const Call call = placed_call(
@@ -61,7 +61,7 @@ void run(Communicator& self, std::string_view collective, nb::handle input, nb::
 }
 
 Pending* begin(Communicator& self, std::string_view collective, nb::handle input, nb::handle output,
-               std::string_view op, int root, nb::handle counts, nb::handle received,
+               nb::handle op, nb::handle root, nb::handle counts, nb::handle received,
                nb::handle knobs, nb::object result) {
   bury_orphans();
   Kept kept;
@@ -75,7 +75,7 @@ Pending* begin(Communicator& self, std::string_view collective, nb::handle input
 }
 
 PendingPlan* plan(Communicator& self, std::string_view collective, nb::handle input,
-                  nb::handle output, std::string_view op, int root, nb::handle counts,
+                  nb::handle output, nb::handle op, nb::handle root, nb::handle counts,
                   nb::handle received, nb::handle knobs, nb::object result) {
   Kept kept;
   const Call call = placed_call(
@@ -88,7 +88,7 @@ PendingPlan* plan(Communicator& self, std::string_view collective, nb::handle in
 }
 
 std::string explain(Communicator& self, std::string_view collective, nb::handle input,
-                    nb::handle output, std::string_view op, int root, nb::handle counts,
+                    nb::handle output, nb::handle op, nb::handle root, nb::handle counts,
                     nb::handle received, nb::handle knobs) {
   Kept kept;
   const Call call = placed_call(
@@ -165,14 +165,16 @@ void bind_communicator(nb::module_& m) {
       .def_prop_ro("machine", [](const Communicator& self) {
         return settings_of(self.assumed().machine);
       })
-      .def("run", run, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
-           "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
-      .def("start", begin, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
-           "counts"_a.none(), "received"_a.none(), "knobs"_a.none(), "result"_a.none())
-      .def("plan", plan, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
-           "counts"_a.none(), "received"_a.none(), "knobs"_a.none(), "result"_a.none())
-      .def("explain", explain, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a,
-           "root"_a, "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
+      .def("run", run, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a.none(),
+           "root"_a.none(), "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
+      .def("start", begin, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a.none(),
+           "root"_a.none(), "counts"_a.none(), "received"_a.none(), "knobs"_a.none(),
+           "result"_a.none())
+      .def("plan", plan, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a.none(),
+           "root"_a.none(), "counts"_a.none(), "received"_a.none(), "knobs"_a.none(),
+           "result"_a.none())
+      .def("explain", explain, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a.none(),
+           "root"_a.none(), "counts"_a.none(), "received"_a.none(), "knobs"_a.none())
       .def("allocate", allocate, "bytes"_a)
       .def("leave_out_sums", &Communicator::leave_out_sums)
       .def("split", split, "colour"_a, "key"_a)

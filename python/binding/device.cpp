@@ -56,9 +56,8 @@ class PyDeviceGroup {
     for (std::size_t at = 0; at < calls.size(); ++at) {
       const nb::tuple& c = calls[at];
       const auto collective = nb::cast<std::string>(c[0]);
-      const auto op = nb::cast<std::string>(c[3]);
       kept.emplace_back();
-      made.push_back(call_from({collective, c[1], c[2], op, nb::cast<int>(c[4]), c[5], c[6], knobs},
+      made.push_back(call_from({collective, c[1], c[2], c[3], c[4], c[5], c[6], knobs},
                                {static_cast<int>(at), static_cast<int>(calls.size()),
                                 Accepts::devices},
                                kept.back()));

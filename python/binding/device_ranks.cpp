@@ -31,8 +31,7 @@ struct Mine {
 Call call_of(const nb::tuple& c, nb::handle knobs, const Communicator& comm, Kept& kept,
              const Mine& mine) {
   const auto collective = nb::cast<std::string>(c[0]);
-  const auto op = nb::cast<std::string>(c[3]);
-  const Call call = call_from({collective, c[1], c[2], op, nb::cast<int>(c[4]), c[5], c[6], knobs},
+  const Call call = call_from({collective, c[1], c[2], c[3], c[4], c[5], c[6], knobs},
                               {comm.rank(), comm.size(), Accepts::devices}, kept);
   must_be_on(kept, mine.devices, mine.device, collective);
   return call;

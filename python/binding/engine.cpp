@@ -188,7 +188,7 @@ struct PyCalls {
 };
 
 PyTask call(PyCalls& self, std::string_view collective, nb::handle input, nb::handle output,
-            std::string_view op, int root, nb::handle counts, nb::handle received,
+            nb::handle op, nb::handle root, nb::handle counts, nb::handle received,
             nb::handle knobs, nb::object result, const std::vector<PyVariable*>& read,
             const std::vector<PyVariable*>& write, int priority, std::string name) {
   Kept kept;
@@ -282,9 +282,9 @@ void bind_engine(nb::module_& m) {
         return self.get()->unfinished();
       });
   nb::class_<PyCalls>(m, "Calls", "The calls of a communicator in an engine.")
-      .def("push", call, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a, "root"_a,
-           "counts"_a.none(), "received"_a.none(), "knobs"_a.none(), "result"_a.none(), "read"_a,
-           "write"_a, "priority"_a, "name"_a);
+      .def("push", call, "collective"_a, "input"_a.none(), "output"_a.none(), "op"_a.none(),
+           "root"_a.none(), "counts"_a.none(), "received"_a.none(), "knobs"_a.none(),
+           "result"_a.none(), "read"_a, "write"_a, "priority"_a, "name"_a);
 }
 
 }  // namespace paceline::binding

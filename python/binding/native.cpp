@@ -20,7 +20,7 @@ namespace paceline::binding {
 namespace {
 
 Native* call_of(nb::handle owner, std::string_view collective, nb::handle input, nb::handle output,
-                std::string_view op, int root, nb::handle knobs) {
+                nb::handle op, nb::handle root, nb::handle knobs) {
   auto& communicator = nb::cast<Communicator&>(owner);
   const nb::none none;
   Kept kept;
@@ -65,7 +65,7 @@ void bind_native(nb::module_& m) {
       .def_prop_ro("capsule", &Native::capsule,
                    "Entry point for such a module, without Python: python/binding/native.hpp.");
   m.def("native_call", call_of, "communicator"_a, "collective"_a, "input"_a.none(),
-        "output"_a.none(), "op"_a, "root"_a, "knobs"_a.none(),
+        "output"_a.none(), "op"_a.none(), "root"_a.none(), "knobs"_a.none(),
         nb::sig("def native_call(communicator: Communicator, collective: str, input: object | None,"
                 " output: object | None, op: str, root: int, knobs: object | None) -> Native"),
         "A call of Communicator.run with these arguments.");
