@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
+from paceline import cause
 from paceline.errors import UsageError
 from paceline.units import human_time
 
@@ -61,6 +62,7 @@ def launch(
     The status is 0 if all ranks return 0; else that of the first to fail, 128 + n if a signal n
     ended it. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the ranks when this runs in the
     main thread, but for those that this process was started to ignore, as by nohup.
+    Ranks that fail alike say so once (paceline.cause).
     Raises UsageError for a command that cannot be started or a number of ranks below 1.
     """
     if ranks < 1:
@@ -71,6 +73,9 @@ def launch(
         on_line = _print_prefixed
     folder = tempfile.mkdtemp(prefix="paceline-")
     run = _Run(grace_s, on_line)
+    seen = on_line in (None, _print_prefixed)  # a person sees what ranks write
+    if seen:
+        cause.folder_in(folder).mkdir()
     common = {**os.environ, **(env or {})}
     common.setdefault("OMP_NUM_THREADS", "1")
     if on_line:
@@ -84,11 +89,9 @@ def launch(
             return run.wait(timeout_s)
     finally:
         run.end()
+        if run.first and ranks > 1 and seen:
+            _say_why(run.first, cause.last_words(folder, ranks))
         shutil.rmtree(folder, ignore_errors=True)
-        if run.first and ranks > 1 and on_line in (None, _print_prefixed):
-            # The last lines of the others only say that they miss this rank.
-            print(f"paceline run: rank {run.first.rank} was the first to fail, with exit status "
-                  f"{run.first.status}.", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,14 @@ class _Run:
                 on_line(rank, name, line.decode(errors="replace").rstrip("\n"))
 
 
+def _say_why(first: _Exit, why: str | None) -> None:
+    """Says last why the ranks failed: the last lines of the others only say that they miss one."""
+    if why is None:
+        why = f"rank {first.rank} was the first to fail, with exit status {first.status}."
+    if why:
+        print(f"paceline run: {why}", file=sys.stderr, flush=True)
+
+
 def _group_lives(group: int) -> bool:
     """True if a process of the group runs. A zombie does not count: in containers it may never be
     reaped."""
@@ -224,7 +235,11 @@ def _group_lives(group: int) -> bool:
 
 def _words(command: Sequence[str]) -> list[str]:
     words = [os.fspath(word) for word in command]
-    return [sys.executable, *words] if words[0].endswith(".py") else words
+    if not words[0].endswith(".py"):
+        return words
+    if not os.path.exists(words[0]):
+        raise UsageError(f"run: there is no script '{words[0]}'.")
+    return [sys.executable, *words]
 
 
 def _numbers(rank: int, ranks: int) -> dict[str, str]:

@@ -6,7 +6,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from paceline import _core, launchers, mpi, open_worlds
+from paceline import _core, cause, launchers, mpi, open_worlds
 from paceline.communicator import Communicator
 from paceline.errors import ResourceError, TimeoutError, UsageError
 
@@ -15,6 +15,8 @@ _joined = 0  # worlds that init() has joined: later ones must not meet the keys 
 
 # The world of torch.distributed, once there is one: init() then needs no second one.
 torch_world: Communicator | None = None
+
+cause.install()
 
 
 def init(
@@ -45,6 +47,9 @@ def init(
     the launcher's.
     """
     global _world, _joined
+    for name, value in {"timeout_ms": timeout_ms, "start_timeout_ms": start_timeout_ms}.items():
+        if value is not None:
+            _core.checked_option(name, str(value), f"init: {name}")
     if _world is not None and not _world.broken:
         if rank not in (None, _world.rank) or ranks not in (None, _world.size):
             raise UsageError(
