@@ -1,5 +1,6 @@
 """The command line: every command runs, says what it should, and ends with the right status."""
 
+import json
 import re
 import subprocess
 import sys
@@ -179,6 +180,26 @@ def test_options_show_what_is_wrong(paceline, monkeypatch):
     assert status == 1
     assert "PACELINE_WINDOW is 'wide'" in flat(out)
     assert "PACELINE_TIMEOUT is set, but no option has that name" in flat(out)
+
+
+# --- info ---------------------------------------------------------------------------------------
+
+
+def test_info_is_one_paste_without_secrets(paceline, monkeypatch):
+    monkeypatch.setenv("PACELINE_SECRET", "geheim")
+    monkeypatch.setenv("AWS_SECRET", "geheim")
+    monkeypatch.setenv("PACELINE_TIMEOUT_MS", "5000")
+    monkeypatch.setenv("PACELINE_TIEMOUT", "geheim")
+    status, out, _ = paceline("info")
+    assert status == 0 and "geheim" not in out
+    assert re.search(r"^options +PACELINE_TIMEOUT_MS=5000$", out, re.MULTILINE)
+    found = json.loads(paceline("info", "--json")[1])
+    assert "geheim" not in str(found)
+    assert found["options"] == {"PACELINE_TIMEOUT_MS": "5000"}
+    assert found["unknown options"] == ["PACELINE_TIEMOUT"]
+    assert found["kernels"] == _core.kernel_targets()[-1]
+    assert re.fullmatch(r"[0-9a-f]{7,}\+?", found["commit"])
+    assert list(found) == [line[:16].strip() for line in out.splitlines()]
 
 
 # --- draw --------------------------------------------------------------------------------------

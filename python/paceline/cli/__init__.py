@@ -15,6 +15,7 @@ COMMANDS = {
     "run": ("paceline.cli.run", "Start a program on several ranks of this machine."),
     "preload": ("paceline.cli.preload", "Print the path of the drop-in library for MPI programs."),
     "doctor": ("paceline.cli.doctor", "Look for what would keep Paceline from working here."),
+    "info": ("paceline.cli.info", "Show what a bug report should say of this installation."),
     "options": ("paceline.cli.options", "List every option, its value, and where that comes from."),
     "verify": ("paceline.cli.verify", "Prove that the algorithms do what they promise."),
     "draw": ("paceline.cli.draw", "Show in time and space what a collective does."),
