@@ -2,6 +2,7 @@
 that are damaged or missing. Programs: test_profile_programs.py."""
 
 import json
+import re
 import os
 import struct
 import sys
@@ -260,7 +261,7 @@ def test_files_of_two_programs_in_one_folder_are_refused(tmp_path):
 
 def test_the_screen_fits_and_says_it_all(paceline, tmp_path, monkeypatch):
     one_late(tmp_path)
-    for width in (100, 120):
+    for width in (80, 100, 120):
         monkeypatch.setenv("COLUMNS", str(width))
         status, out, _ = paceline("profile", "--read", tmp_path)
         assert status == 0
@@ -268,6 +269,22 @@ def test_the_screen_fits_and_says_it_all(paceline, tmp_path, monkeypatch):
         assert len(out.splitlines()) <= 30
         assert "rank 2" in out and "train.py:7" in out and "allreduce" in out
     assert "rank 2" in terminal.text(calls.read(tmp_path))
+
+
+@pytest.mark.parametrize("width, nodes", [(80, 1), (100, 2)])
+def test_no_number_is_cut_where_names_are_long(paceline, tmp_path, monkeypatch, width, nodes):
+    place = "solver+0x1189 (solver::detail::Field<double>::exchange_boundaries(int))"
+    for rank, after in enumerate((0, 1, 10, 13)):
+        rows = [((1000 + 40 * call + after) * MS, (1020 + 40 * call) * MS, size, call)
+                for call, size in enumerate((8, 1 << 20, 1 << 25))]
+        written(tmp_path, rank, 4, rows, node=f"node{rank // 2 if nodes > 1 else 0}",
+                lines=[{"site": 0, "name": place}])
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = paceline("profile", "--read", tmp_path)
+    assert all(len(line) <= width for line in out.splitlines()), out
+    assert "\u2026" not in out, out
+    assert re.search(r"^solver\+0x\.\.\.\w+_boundaries\(int\)\) ", out, re.MULTILINE), out
+    assert ("in node:" in out) == (nodes > 1)
 
 
 def test_json_trace_and_page_hold_the_calls(paceline, tmp_path):

@@ -14,7 +14,7 @@ from paceline.profiling.summary import CLASSES, summarise
 from paceline.units import human_time
 
 MOST_ROWS, MOST_LATE, MOST_SITES, MOST_NOTES = 10, 5, 4, 6
-MOST_SITE = 36  # characters of a place in the program
+MOST_SITE, SITE_HEAD = 32, 9  # characters of a place in the program; the middle is left out
 RANGES = {"small": f"to {_core.human_bytes(CLASSES[0][1])}",
           "medium": f"to {_core.human_bytes(CLASSES[1][1])}", "large": "longer"}
 
@@ -28,11 +28,11 @@ def text(calls, width=100):
 
 def screen(found):
     """The screen of a Summary."""
-    parts = [heading(found), kinds_table(found)]
+    parts = [heading(found), "", kinds_table(found), ""]
     if found.late:
-        parts.append(late_table(found))
+        parts += [late_table(found), ""]
     if any(row["site"] for row in found.sites):
-        parts.append(sites_table(found))
+        parts += [sites_table(found), ""]
     parts.append(Text(f"Factors: imbalance time divided by {found.factors}. Worst: last arrival "
                       "minus first; average: mean distance from the mean arrival.", "dim"))
     shown = found.notes[:MOST_NOTES]
@@ -56,15 +56,21 @@ def heading(found):
         f"recording them {recording}{clocks}.")
 
 
+def table_of(*names, left=1):
+    """A table, its first columns to the left. The first one alone wraps where lines are short."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for number, name in enumerate(names):
+        table.add_column(name, justify="left" if number < left else "right", no_wrap=number > 0,
+                         overflow="ellipsis" if number else "fold")
+    return table
+
+
 def kinds_table(found):
     """Collectives and the classes of their messages."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     nodes = found.nodes > 1
-    names = ["collective", "calls", "of run", "waiting", "transfer", "worst", "average",
-             "factors: worst", "average", *(("in node: worst", "average") if nodes else ())]
-    for name in names:
-        table.add_column(name, justify="left" if name == "collective" else "right",
-                         no_wrap=name == "collective")
+    table = table_of("collective", "calls", "of run", "waiting", "transfer", "worst", "average",
+                     "factor:\nworst", "\naverage",
+                     *(("in node:\nworst", "\naverage") if nodes else ()))
     for row in shown_rows(found):
         whole = row.sizes == "all"
         name = row.collective if whole else f"  {row.sizes} ({RANGES[row.sizes]})"
@@ -89,10 +95,8 @@ def shown_rows(found):
 
 def late_table(found):
     """Ranks that came last, how often, and how long all others waited for that rank alone."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for name in ("late rank", "last in", "of its calls", "others waited for it alone",
-                 "it waited"):
-        table.add_column(name, justify="left" if name == "late rank" else "right")
+    table = table_of("late rank", "last in", "of its calls", "others waited for it alone",
+                     "it waited")
     for row in found.late[:MOST_LATE]:
         node = f" ({escape(row.node)})" if found.nodes > 1 else ""
         table.add_row(f"rank {row.rank}{node}", str(row.last), percent(row.share),
@@ -102,14 +106,12 @@ def late_table(found):
 
 def sites_table(found):
     """Places in the program at which ranks enter far apart."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for name in ("where", "collective", "size", "calls", "worst", "waited for the last"):
-        table.add_column(name, justify="right" if name in ("calls", "worst", "waited for the last")
-                         else "left", no_wrap=True)
+    table = table_of("where", "collective", "size", "calls", "worst", "waited for\nthe last",
+                     left=3)
     for row in found.sites[:MOST_SITES]:
         place = row["site"] or "(no label)"
         if len(place) > MOST_SITE:
-            place = "..." + place[3 - MOST_SITE:]
+            place = f"{place[:SITE_HEAD]}...{place[SITE_HEAD + 3 - MOST_SITE:]}"
         table.add_row(escape(place), row["collective"], row["sizes"],
                       str(row["calls"]), duration(row["worst_s"]), human_time(row["waited_s"]))
     return table
@@ -122,7 +124,7 @@ def percent(share):
 
 def factor(value):
     """A factor with the digits that mean something."""
-    return f"{value:.3g}" if np.isfinite(value) else "-"
+    return (f"{value:.0f}" if value >= 1000 else f"{value:.3g}") if np.isfinite(value) else "-"
 
 
 def duration(seconds):
