@@ -52,8 +52,8 @@ def facts():
         "numpy": versions["numpy"], "torch": versions["torch"], "mpi": mpi_found(),
         "kernels": machine["kernels"], "processor": machine["processor"],
         "cores": f"{machine['cores_allowed']} of {machine['cores']}",
-        "load": machine["load_before"], "memory": _core.human_bytes(machine["memory_bytes"]),
-        "system": machine["system"], "container": container(),
+        "load": round(machine["load_before"], 1), "system": machine["system"],
+        "memory": _core.human_bytes(machine["memory_bytes"]), "container": container(),
         "options": {row["variable"]: os.environ[row["variable"]] for row in _core.options()
                     if row["source"] == "environment" and row["name"] != "secret"},
         "unknown options": _core.unknown_variables(),
