@@ -32,11 +32,12 @@ def install() -> None:
         sys.excepthook = functools.partial(_tell, folder_in(store), rank, sys.excepthook)
 
 
-def last_words(store: str, ranks: int) -> str | None:
-    """The launcher's sentence on ranks that told; None if none did, empty if all is said."""
+def last_words(store: str, ranks: int, ended: int) -> str | None:
+    """The launcher's sentence; None if the rank that ended first did not tell, as one that a signal
+    ends; empty if all is said."""
     files = [file for file in folder_in(store).glob("*") if file.name.isdecimal()]
     told = sorted((file.stat().st_mtime_ns, int(file.name), file.read_text()) for file in files)
-    if not told:
+    if ended not in {rank for _, rank, _ in told}:
         return None
     _, rank, text = told[0]
     alike = sum(text == other for _, _, other in told)

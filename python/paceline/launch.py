@@ -90,7 +90,7 @@ def launch(
     finally:
         run.end()
         if run.first and ranks > 1 and seen:
-            _say_why(run.first, cause.last_words(folder, ranks))
+            _say_why(run.first, cause.last_words(folder, ranks, run.first.rank))
         shutil.rmtree(folder, ignore_errors=True)
 
 

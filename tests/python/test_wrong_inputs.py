@@ -97,9 +97,9 @@ def script(tmp_path, monkeypatch, capfd):
     """Runs a program of so many lines on 3 ranks; returns the lines of standard error."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*lines):
+    def run(*lines, status=1):
         (tmp_path / "train.py").write_text("\n".join(lines), encoding="utf-8")
-        assert launch(["train.py"], 3) == 1
+        assert launch(["train.py"], 3) == status
         return capfd.readouterr().err.splitlines()
 
     return run
@@ -118,6 +118,13 @@ def test_an_error_of_one_rank_is_the_last_line(script):
     assert said[-1].endswith("(train.py:3)")
     assert sum("Traceback" in line for line in said) <= 2  # RankLost, of the two others
     assert any("rank 1 is lost" in line for line in said)
+
+
+def test_a_killed_rank_is_the_cause_though_others_tell_theirs(script):
+    kill = "os.kill(os.getpid(), 9)"
+    said = script("import os", JOIN, f"{kill} if c.rank == 1 else c.barrier()", status=137)
+    assert any("RankLost" in line for line in said)
+    assert said[-1] == "paceline run: rank 1 was the first to fail, with exit status 137."
 
 
 def test_a_traceback_of_the_programs_own_is_shown_once(script):
