@@ -135,7 +135,7 @@ def test_explain_knows_whether_computing_hides_calls(paceline):
     (["--keys", "/nowhere.json"], "/nowhere.json"),
     (["--keys", "3x"], "'3x' in --keys is no size; write 64KiB, or 160x1KiB"),
     (["--keys", "0x1KiB"], "'0x1KiB' in --keys is no size"),
-    (["--keys", "1MB"], "'1MB' in --keys is no size"),
+    (["--keys", "1mb"], "'1mb' in --keys is no size"),
     (["allreduce", "--keys", "vgg11"], "leave out the collective"),
     (["--keys", "vgg11", "--radix", 2], "leave out the collective"),
 ])  # fmt: skip
