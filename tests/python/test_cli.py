@@ -295,8 +295,8 @@ def test_run_leaves_the_options_of_the_program_alone():
     assert found.stdout == "['-c', '--prefix', '-n', '7', '--help']\n"
 
 
-def test_readme_example_runs(tmp_path):
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_guides_example_runs(tmp_path):
+    page = (ROOT / "docs/guide/without-torch.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     example = next(block for block in blocks if "paceline.init()" in block)
     script = tmp_path / "example.py"

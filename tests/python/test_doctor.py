@@ -1,11 +1,16 @@
 """`paceline doctor`: what it finds here, and what it says where something is not well."""
 
+import os
 import re
+import subprocess
+import sys
+import time
 
 import machine_files
 import pytest
 from launched import flat
 
+from paceline import busy
 from paceline.cli import attach, doctor
 from paceline.errors import UsageError
 
@@ -79,13 +84,35 @@ def test_it_says_where_nothing_can_be_kept(monkeypatch, machine_folder):
 
 
 def test_it_names_the_load(monkeypatch):
-    monkeypatch.setattr(doctor.os, "cpu_count", lambda: 8)
-    for busy, ranks, state in (3.1, 4, "ok"), (3.1, 6, "warn"), (30, 2, "warn"), (0, 8, "ok"):
-        monkeypatch.setattr(doctor.os, "getloadavg", lambda busy=busy: (busy, 0, 0))
+    monkeypatch.setattr(busy.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(doctor, "LOOK_S", 0)
+    for used, ranks, state in ((3.1, 4, "ok"), (3.1, 6, "warn"), (30, 2, "warn"), (0, 9, "ok"),
+                               (0.1, 8, "ok"), (0.3, 8, "warn")):  # fmt: skip
+        counted = iter([(0, 0, 0), (2, 2 * used + 1, 1)])  # this program itself used 1 s
+        monkeypatch.setattr(busy, "_counted", lambda counted=counted: next(counted))
         found = doctor.load(ranks)
         assert found.state == state, found
-        assert found.text.startswith(f"{busy:.1f} over the last minute, on 8 cores"), found
+        assert found.text.startswith(f"other programs use {used:.1f} of 8 cores now"), found
         assert (f"; {ranks} ranks come on top" in found.text) == bool(found.advice), found
+
+
+def test_a_program_that_computes_counts_as_another():
+    watch = busy.Watch()
+    command = [sys.executable, "-c", "import time\nwhile time.process_time() < 1: pass"]
+    with subprocess.Popen(command) as spinning:
+        while spinning.poll() is None and watch.cores() * (time.monotonic() - watch.start[0]) < 0.5:
+            time.sleep(0.05)
+        assert spinning.poll() is None, "seen before it ended, and counted as a child of ours"
+
+
+def test_stolen_time_counts_and_idle_time_does_not(monkeypatch):
+    tick = os.sysconf("SC_CLK_TCK")
+    counts = [10 * tick * (1 << at) for at in range(10)]  # user nice system idle ... stolen guest
+    text = f"cpu  {' '.join(map(str, counts))}\ncpu0 1 1 1\n"
+    monkeypatch.setattr(busy.Path, "read_text", lambda self, encoding: text)
+    assert busy._counted()[1] == 10 * (1 + 2 + 4 + 32 + 64 + 128)
+    monkeypatch.setattr(busy.Path, "read_text", lambda self, encoding: "no figures")
+    assert busy._counted()[1] == 0
 
 
 def test_what_keeps_the_system_from_copying_is_told(monkeypatch):

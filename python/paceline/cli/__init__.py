@@ -11,7 +11,7 @@ import click
 # name -> (module, what the list of commands says). Modules are imported when they are needed, so
 # that `paceline --help` is quick.
 COMMANDS = {
-    "hello": ("paceline.cli.hello", "See in a minute what Paceline does on this machine."),
+    "hello": ("paceline.cli.hello", "See in a minute what Paceline does for a training step."),
     "run": ("paceline.cli.run", "Start a program on several ranks of this machine."),
     "preload": ("paceline.cli.preload", "Print the path of the drop-in library for MPI programs."),
     "doctor": ("paceline.cli.doctor", "Look for what would keep Paceline from working here."),

@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import sys
+import time
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
@@ -12,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from paceline import _core, record
+from paceline import _core, busy, record
 from paceline import provenance
 from paceline.cli import attach, common, options
 from paceline.cli.common import Number, console
@@ -22,6 +23,7 @@ from paceline.units import human_time
 MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
 TORCH = "2.13"  # as in pyproject.toml: torch's process-group interface changes between minors
 LEAST_FREE = 1 << 20
+LOOK_S = 0.5  # at other programs
 PIDFD_OPEN = 434  # the same number on every architecture
 
 
@@ -59,13 +61,15 @@ def cores(ranks):
 
 
 def load(ranks):
-    """Reports how busy other programs keep the cores."""
-    busy, there = os.getloadavg()[0], os.cpu_count()
-    text = f"{busy:.1f} over the last minute, on {there} cores"
-    if busy + ranks > there + 0.5:
+    """Looks for a moment if other programs keep the cores busy."""
+    watch = busy.Watch()
+    time.sleep(LOOK_S)
+    others = watch.cores()
+    text = f"other programs use {others:.1f} of {os.cpu_count()} cores now"
+    if busy.leaves_too_little(others, ranks):
         return Finding("load", "warn", f"{text}; {ranks} ranks come on top",
-                       "Other programs take turns with the ranks: collectives take longer, some "
-                       "of them many times, and the times below say little.")
+                       "This machine is busy: programs take turns with the ranks, collectives take "
+                       "longer, some of them many times, and the times below say little.")
     return Finding("load", "ok", text)
 
 

@@ -29,7 +29,7 @@ ABOUT = """\
 Here gradients take about as long to exchange as to compute; a network that \
 computes longer gains less. To have this in your script:"""
 NEXT = """
-    paceline run -n 2 train.py     starts your script; torchrun and mpiexec do, too
+    paceline run -n 2 train.py     starts your script; so does torchrun
     paceline explain allreduce     shows which algorithm a call takes, and why
     paceline doctor                looks for what would slow Paceline down
 """
@@ -126,7 +126,7 @@ def draw(found, profiles, file):
 @file_option("--svg", default="paceline-hello.svg", show_default=True,
              help="Draw a training step here.")
 def command(ranks, svg):
-    """See in a minute what Paceline does for a training step on this machine.
+    """See in a minute what Paceline does for a training step.
 
     Trains a network on several ranks, by turns with overlap() and under DDP over gloo, compares
     their losses, and times allreduce beside gloo. Without torch: allreduce alone.
