@@ -67,16 +67,14 @@ def command(as_json):
     """Show what a bug report should say of this installation.
 
     \b
-    paceline info
     paceline info --json
     """
     found = facts()
     if as_json:
         click.echo(json.dumps(found, indent=1))
-        return 0
+        return
     for name, value in found.items():
         if isinstance(value, dict):
             value = " ".join(f"{key}={one}" for key, one in value.items())
         text = ", ".join(value) if isinstance(value, list) else value
         click.echo(f"{name:<16}{'none' if text in ('', None) else text}")
-    return 0
