@@ -38,7 +38,6 @@ KNOWN = (
     r"no control group of kind \w+ can be made here",
     r"the system copies nothing between processes here",
     r"the system filters no calls",
-    r"no process may be traced here",  # under qemu, too
     r"this system does not say what is registered \(Linux before 6\.3\)",
     r"a sanitizer opens descriptors of its own",
     r"shared memory comes in pages of more than 4 KiB here",

@@ -22,6 +22,7 @@ MOST_RANKS = 4  # unless asked
 SAME = 1e-4  # of a loss: sums in another order
 BAR = 32  # characters
 TWO_LINES = """
+    import paceline.torch
     dist.init_process_group("paceline")    # was "gloo"
     paceline.torch.overlap(model)          # was DistributedDataParallel(model)
 """
