@@ -17,7 +17,7 @@ from paceline.hello import ALONE, GLOO, OVERLAP
 
 LAYERS, WIDTH, BATCH, RATE = 16, 620, 16, 1e-3
 WARM_UP = 5  # steps until plans are made and memory has been touched
-ROUNDS, STEPS, ROUND_S = 9, 6, 3.0  # a round has fewer steps where they would take longer
+ROUNDS, STEPS, ROUND_S = 9, 4, 2.0  # a round has fewer steps where they would take longer
 
 
 class Way:
