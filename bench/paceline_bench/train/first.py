@@ -1,6 +1,6 @@
 """`paceline train` without arguments: a small network on digits, in three ways, in turn.
 
-Takes no more than SECONDS from when the ranks have started, which ways share. A slow way is cut
+Takes no more than SECONDS from the first step on, which ways share. A slow way is cut
 short after an epoch; the table shows all results until time is over.
 """
 
@@ -56,7 +56,7 @@ def about():
     ways = ", ".join(f"{way} over {over}" for way, over in WAYS)
     return (f"Trains a small ResNet ({SPEC['model']}) on handwritten digits of scikit-learn on "
             f"{RANKS} ranks of this machine, {SPEC['epochs']} epochs in each of {len(WAYS)} ways: "
-            f"{ways}. That takes {SECONDS} s at most once torch has started. At the end: "
+            f"{ways}. That takes {SECONDS} s at most from the first step on. At the end:"
             f" a table, and a picture, {PICTURE}. `paceline train --help` says what else "
             "there is.")
 

@@ -116,11 +116,8 @@ class Trainer:
         self.epochs.append(row)
         self.tell({"row": row})
 
-    def is_late(self):
+    def is_late(self, until):
         """True if another epoch would end after `until`, a moment of the machine's clock."""
-        until = self.spec.get("until")
-        if not until:
-            return False
         return over_ranks(time.monotonic() + self.epochs[-1]["seconds"] > until, "max") > 0
 
     @torch.no_grad()
@@ -157,12 +154,13 @@ class Trainer:
         found["hidden_share"] = min(1.0, max(0.0, hidden))
         return found
 
-    def run(self):
-        """Trains; returns this rank's result, for JSON."""
+    def run(self, share_s=None):
+        """Trains, for about so many seconds at most; returns this rank's result, for JSON."""
+        until = share_s and time.monotonic() + share_s
         self.tell({"steps": self.spec["epochs"] * self.steps, "data": self.data.about})
         for number in range(self.spec["epochs"]):
             self.epoch(number)
-            if self.is_late():
+            if until and self.is_late(until):
                 break
         edges = self.edges  # of the last real step
         hashes = [None] * self.ranks
@@ -179,17 +177,19 @@ class Trainer:
 
 
 def in_turn(spec, tell):
-    """The specification, or one for each way of `in_turn`, which share `seconds` from now on."""
-    end = time.monotonic() + spec.get("seconds", 0)
-    ways_of = spec.get("in_turn") or [(spec["way"], spec["over"])]
+    """Trains in each way of `in_turn`, or in the only one; yields this rank's results. All ways
+    share `seconds`, which count from the first step on."""
+    ways_of, left_s = spec.get("in_turn") or [(spec["way"], spec["over"])], spec.get("seconds")
     for number, (way, over) in enumerate(ways_of):
-        one = {**spec, "way": way, "over": over}
-        if "seconds" in spec:
-            left = end - time.monotonic()
-            one["until"] = time.monotonic() + SHARE_TO_TRAIN * left / (len(ways_of) - number)
         if "in_turn" in spec:
             tell({"turn": number})
-        yield one
+        trainer, begin = Trainer({**spec, "way": way, "over": over}, tell), time.monotonic()
+        if left_s is None:
+            yield trainer.run()
+        else:
+            # A share of 0 would be none.
+            yield trainer.run(max(1e-9, SHARE_TO_TRAIN * left_s / (len(ways_of) - number)))
+            left_s -= time.monotonic() - begin
 
 
 def train(spec, tell=lambda _: None):
@@ -199,8 +199,8 @@ def train(spec, tell=lambda _: None):
     is_root, found = dist.get_rank() == 0, [None] * dist.get_world_size()
     tell = tell if is_root else lambda _: None
     try:
-        for one in in_turn(spec, tell):
-            dist.all_gather_object(found, Trainer(one, tell).run())
+        for result in in_turn(spec, tell):
+            dist.all_gather_object(found, result)
             if "in_turn" in spec:
                 tell({"found": found})
     except BaseException as error:
