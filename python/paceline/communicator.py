@@ -65,10 +65,6 @@ class Communicator:
         state = f", broken: {self._core.broken}" if self._core.broken else ""
         return f"<paceline.Communicator rank {self.rank} of {self.size}{state}>"
 
-    def __getattr__(self, name: str) -> Any:
-        near = _core.did_you_mean(name, ", ".join(calls.BY_NAME))
-        raise AttributeError(f"a Communicator has no '{name}'.{near}")
-
     @property
     def broken(self) -> str:
         """Empty, or why the communicator cannot be used any more."""

@@ -33,5 +33,6 @@ def human_bytes(count):
 def human_time(seconds):
     """A time as a person reads it."""
     for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
-        if seconds * factor >= 1 or unit == "us":
-            return f"{seconds * factor:.3g} {unit}"
+        value = f"{seconds * factor:.3g}"
+        if float(value) >= 1 or unit == "us":
+            return f"{value} {unit}"

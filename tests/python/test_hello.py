@@ -12,6 +12,7 @@ from rich.console import Console
 
 from paceline.cli import hello
 from paceline.hello import ALONE, GLOO, OVERLAP
+from paceline.units import human_time
 
 pytestmark = pytest.mark.ranks
 ROUNDS = 9
@@ -70,14 +71,20 @@ def test_a_step_is_as_long_as_on_the_slowest_rank():
     assert same and "4.0 MB of gradients, 2 ranks of this machine" in said
     for name, ms in ((ALONE, "10.0"), (OVERLAP, "15.0"), (GLOO, "30.0")):
         assert re.search(rf"{re.escape(name)} [█▒]+ {ms} ms", said), said
-    assert "overlap() is 2.00 times as fast as DDP over gloo (rounds: 2.00 to 2.00)" in said
+    assert "overlap() is 2.00 times as fast as DDP over gloo (7 of 9 rounds: 2.00 to 2.00)" in said
 
 
 def test_a_busy_machine_is_shown_by_its_least_round():
     said, _ = shown(busy=False, slow_round=8)
-    assert "overlap() is 1.20 times" in said and "(rounds: 1.20 to 1.20)" in said
+    assert "overlap() is 1.20 times" in said and "(7 of 9 rounds: 1.20 to 1.20)" in said
     said, _ = shown(busy=True, slow_round=8)
-    assert "overlap() is 2.00 times" in said and "(rounds: 1.20 to 1.20)" in said
+    assert "overlap() is 2.00 times" in said and "(7 of 9 rounds: 1.20 to 1.20)" in said
+
+
+@pytest.mark.parametrize("seconds, said", [
+    (2.5e-7, "0.25 us"), (999.4e-6, "999 us"), (999.7e-6, "1 ms"), (0.9996, "1 s"), (61, "61 s")])
+def test_a_time_has_the_unit_that_it_is_rounded_to(seconds, said):
+    assert human_time(seconds) == said
 
 
 def test_other_losses_are_no_success():

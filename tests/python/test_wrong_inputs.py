@@ -83,15 +83,6 @@ def test_a_variable_that_is_misspelt(paceline, monkeypatch):
     assert "Did you mean PACELINE_TIMEOUT_MS?" in flat(out)
 
 
-def test_a_call_that_a_communicator_has_not():
-    import paceline
-
-    with pytest.raises(AttributeError, match="no 'bcast'. Did you mean broadcast"):
-        paceline.init().bcast()
-    assert not hasattr(paceline.init(), "nonsense")
-    paceline.finalize()
-
-
 @pytest.fixture
 def script(tmp_path, monkeypatch, capfd):
     """Runs a program of so many lines on 3 ranks; returns the lines of standard error."""

@@ -3,12 +3,11 @@ and `--device peers` have in common. CUDA's devices where there are some, of whi
 share one, else emulated ones.
 """
 
-import json
 import statistics
-import sys
 import tempfile
 import time
-from pathlib import Path
+
+from paceline import on_ranks
 
 CALLS, BATCH = 10, 8
 
@@ -67,9 +66,7 @@ def one_rank(measure):
     """One rank: writes what measure(told, comm, devices) finds, by size."""
     import paceline
 
-    told = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    comm = paceline.init()
-    found = measure(told, comm, devices_here())
-    Path(told["folder"], f"rank{comm.rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    spec, comm = on_ranks.told(), paceline.init()
+    on_ranks.tell(spec, comm.rank, measure(spec, comm, devices_here()))
     comm.barrier()
     paceline.finalize()

@@ -7,14 +7,13 @@ changes little is counted, too: how often a thread of a rank goes to sleep.
 """
 
 import copy
-import json
 import math
 import os
 import statistics
-import sys
 import tempfile
 import time
-from pathlib import Path
+
+from paceline import on_ranks
 
 from paceline_bench.measure.store import sleeps
 
@@ -156,11 +155,9 @@ def main():
     import paceline.torch  # noqa: F401  Importing it registers the backend's name.
     import torch.distributed as dist
 
-    spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    spec = on_ranks.told()
     dist.init_process_group("paceline")
-    found = measure(spec)
-    Path(spec["folder"], f"rank{dist.get_rank()}.json").write_text(json.dumps(found),
-                                                                   encoding="utf-8")
+    on_ranks.tell(spec, dist.get_rank(), measure(spec))
     dist.barrier()
     dist.destroy_process_group()
 

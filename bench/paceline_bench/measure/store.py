@@ -5,13 +5,12 @@ the ranks and has the sums back in the caller's arrays; its time is the slowest 
 that a busy machine changes little is counted, too: how often a thread of a rank goes to sleep.
 """
 
-import json
 import resource
 import statistics
-import sys
 import tempfile
 import time
-from pathlib import Path
+
+from paceline import on_ranks
 
 FLAT, PACKED, DIRECT = "one flat allreduce", "packed by numpy", "direct allreduces"
 AUTO, BY_KEY = "auto, lists", "auto, key by key"
@@ -174,10 +173,8 @@ def main():
     """One rank."""
     import paceline
 
-    spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    comm = paceline.init()
-    found = measure(spec, comm)
-    Path(spec["folder"], f"rank{comm.rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    spec, comm = on_ranks.told(), paceline.init()
+    on_ranks.tell(spec, comm.rank, measure(spec, comm))
     comm.barrier()
     paceline.finalize()
 

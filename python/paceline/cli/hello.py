@@ -41,15 +41,20 @@ To see a training step, install torch, then say `paceline hello` again:
 """
 
 
-def run(out, what, module, ranks):
-    """Runs a module on all ranks; returns what each has measured, the number of cores that other
-    programs used meanwhile, and the ranks' profiles."""
+def run(out, what, module, ranks, folder, **environment):
+    """Runs a module on all ranks. Returns what each has measured, and if other programs kept the
+    machine busy, which it says."""
     threads, watch = max(1, len(os.sched_getaffinity(0)) // ranks), Watch()
-    with tempfile.TemporaryDirectory(prefix="paceline-hello-") as folder, out.status(what):
+    with out.status(what):
         found = run_module(f"paceline.hello.{module}", {"folder": folder, "threads": threads},
-                           ranks, folder, environment={"PACELINE_PROFILE": folder},
-                           limit_s=300, told_by="hello")
-        return found, watch.cores(), read_folder(folder)
+                           ranks, folder, environment=environment, limit_s=300, told_by="hello")
+    others = watch.cores()
+    busy = leaves_too_little(others, ranks)
+    if busy:
+        out.print(f"This machine is busy: other programs used {others:.1f} of {os.cpu_count()} "
+                  "cores. Below is the least of rounds; say it again when it is idle.\n",
+                  style="yellow")
+    return found, busy
 
 
 def by_round(found, way):
@@ -76,10 +81,10 @@ def show_step(out, ranks, found, busy):
                    "of this machine\n", "bold"))
     out.print(table)
     out.print("  [cyan]█[/] computing alone   [yellow]▒[/] what exchanging gradients adds\n")
-    # The median of 9 rounds lies with 96 % between the second and the last but one.
+    # The median of all possible rounds lies in this interval with 96 %.
     _, low, *_, high, _ = sorted(b / a for a, b in zip(rounds[OVERLAP], rounds[GLOO]))
-    out.print(f"[bold]{OVERLAP} is {s[GLOO] / s[OVERLAP]:.2f} times as fast as {GLOO}[/] (rounds: "
-              f"{low:.2f} to {high:.2f}). Same losses: {'yes' if same else '[red]no[/]'}.")
+    out.print(f"[bold]{OVERLAP} is {s[GLOO] / s[OVERLAP]:.2f} times as fast as {GLOO}[/] (7 of 9 "
+              f"rounds: {low:.2f} to {high:.2f}). Same losses: {'yes' if same else '[red]no[/]'}.")
     return same
 
 
@@ -138,18 +143,14 @@ def command(ranks, svg):
     """
     ranks = ranks or max(2, min(len(os.sched_getaffinity(0)), MOST_RANKS))
     out, same = console(), True
-    if torch := importlib.util.find_spec("torch"):
-        found, others, profiles = run(out, "Training a small network ...", "step", ranks)
-        busy = leaves_too_little(others, ranks)
-        same = show_step(out, ranks, found, busy)
-        if busy:
-            out.print(f"This machine is busy: other programs used {others:.1f} of {os.cpu_count()} "
-                      "cores. The least of rounds is shown; say it again when it is idle.",
-                      style="yellow")
-        out.print(f"{ABOUT}\n{TWO_LINES}")
-        draw(found, profiles, svg)
-    found, others, _ = run(out, "Timing allreduce ...", "sizes", ranks)
-    show_sizes(out, ranks, found, leaves_too_little(others, ranks))
+    with tempfile.TemporaryDirectory(prefix="paceline-hello-") as folder:
+        if torch := importlib.util.find_spec("torch"):
+            found, busy = run(out, "Training a small network ...", "step", ranks, folder,
+                              PACELINE_PROFILE=folder)
+            same = show_step(out, ranks, found, busy)
+            out.print(f"{ABOUT}\n{TWO_LINES}")
+            draw(found, read_folder(folder), svg)
+        show_sizes(out, ranks, *run(out, "Timing allreduce ...", "sizes", ranks, folder))
     out.print(f"\nWhere the time of a step goes: {svg}. Next:\n{NEXT}" if torch else WITHOUT_TORCH,
               soft_wrap=True)
     return 0 if same else 1
