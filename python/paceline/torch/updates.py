@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -113,7 +114,7 @@ class Updates:
             if new:
                 self._layers.append(Layer(name or "the model", new))
                 layer_of.update(dict.fromkeys(new, self._layers[-1]))
-        wait = Hook(lambda *_: self.wait())
+        wait = Hook(functools.partial(_wait, weakref.ref(self)))  # its optimizer is held by tasks
         for module in model.modules():
             if next(module.parameters(recurse=False), None) is None:
                 continue
@@ -132,6 +133,12 @@ class Updates:
             self.wait()  # short cuts of evaluation read what they do not call
         for layer in layers:
             self._wait_for(layer)
+
+
+def _wait(reference: "weakref.ref[Updates]", *_: Any) -> None:
+    updates = reference()
+    if updates is not None:
+        updates.wait()
 
 
 def _clip(grads: list[torch.Tensor], most: float) -> None:
