@@ -26,7 +26,7 @@ constexpr std::string_view kCollectiveNames =
 
 // Those that the drop-in library can serve, by Paceline's names.
 constexpr std::string_view kServedNames =
-    "allreduce|broadcast|reduce|reduce_scatter|allgather|barrier";
+    "allreduce|broadcast|reduce|reduce_scatter|allgather|alltoall|gather|scatter|barrier";
 
 // The tests' own switches; they are no options of the library.
 constexpr std::string_view kForTests[] = {"PACELINE_SHORT", "PACELINE_LONG"};

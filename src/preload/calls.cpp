@@ -2,33 +2,23 @@
 // host, the MPI of this process.
 //
 // The decision uses only what is equal on all ranks: the communicator's state and options, the
-// length, and for reductions the datatype and the operation, which MPI requires to be equal. Calls
-// that only move data may use a different datatype on each rank; their length counts packed bytes,
-// and a rank whose datatype has holes packs. The host reports wrong arguments. Each rank copies its
-// own buffers on a GPU, after the check of their addresses.
-#include <climits>
+// length where all ranks know it, and for reductions the datatype and the operation, which MPI
+// requires to be equal. The host reports wrong arguments. Each rank copies its own buffers on a
+// GPU, after the check of their addresses.
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 
-#include "base/copy_bytes.hpp"
 #include "base/error.hpp"
 #include "base/options.hpp"
-#include "device.hpp"
-#include "stub.h"
-#include "elements.hpp"
-#include "hosts.hpp"
-#include "packing.hpp"
+#include "exchange.hpp"
+#include "fortran.hpp"
 #include "profiler.hpp"
 #include "recovery.hpp"
-#include "refusals.hpp"
-#include "comm_state.hpp"
+#include "stub.h"
 #include "summary.hpp"
 
 namespace paceline::preload {
 namespace {
-
-constexpr std::size_t kMostPacked = INT_MAX;  // bytes: MPI_Pack counts them in an int
 
 // Prints the current exception and calls the communicator's error handler, which by default ends
 // the program.
@@ -49,81 +39,34 @@ int report(const char* name, MPI_Comm comm) {
   return code;
 }
 
-// Counts the call as the host's and returns false, which the caller returns.
-bool pass_to_host(CommState& state, Collective collective, FallbackReason why) {
-  ++state.of(collective).passed[static_cast<std::size_t>(why)];
-  return false;
-}
-
-// True if Paceline serves a call of `bytes` on this communicator; else counts it as the host's.
-bool is_ours(CommState& state, Collective collective, std::size_t bytes) {
-  if (state.why == FallbackReason::differed && is_wanted(collective)) check_not_ended(state);
-  if (!state.communicator.valid()) return pass_to_host(state, collective, state.why);
-  if (!is_wanted(collective)) return pass_to_host(state, collective, FallbackReason::option);
-  if (bytes == 0 && collective != Collective::barrier)
-    return pass_to_host(state, collective, FallbackReason::empty);
-  if (is_hosts_faster({collective, bytes, state.ranks, state.nodes}))
-    return pass_to_host(state, collective, FallbackReason::host);
-  return true;
-}
-
-void serve(CommState& state, Call& call, std::size_t bytes) {
+void serve(Exchange& x) {
+  CommState& state = x.state;
+  x.begin();
   ++state.calls;
-  call.may_wait = false;
   try {
-    state.communicator.run(call);
+    state.communicator.run(x.call);
   } catch (const Error&) {
-    state.is_spoilt = has_op(call.collective) && call.input == call.output;
+    state.is_spoilt = has_op(x.call.collective) && x.call.input == x.call.output;
     throw;
   }
-  CallStats& count = state.of(call.collective);
+  CallStats& count = state.of(x.row);
   ++count.served;
-  count.bytes += bytes;
+  count.bytes += x.bytes;
+  x.end();
 }
 
-// A reduction as MPI describes it.
-struct Reduction {
-  Collective collective;
-  int count;
-  MPI_Datatype type;
-  MPI_Op op;
-  int root = 0;
-};
-
-// Returns the reduction as a call of Paceline without buffers; nothing if it is the host's.
-std::optional<Call> call_of(CommState& state, const Reduction& r) {
-  if (r.count < 0 || r.root < 0 || r.root >= state.ranks) return {};
-  const Element* element = find_element(r.type);
-  const Op* op = find_op(r.op);
-  const bool is_per_rank = r.collective == Collective::reduce_scatter;
-  const std::size_t bytes = !element ? 1   // not known, and not empty: the type is the reason
-                                     : std::size_t(r.count) * element->bytes *
-                                           std::size_t(is_per_rank ? state.ranks : 1);
-  if (!is_ours(state, r.collective, bytes)) return {};
-  if (!op) return pass_to_host(state, r.collective, FallbackReason::op), std::nullopt;
-  if (!element || element->kind == Class::plain || !is_defined(*op, element->kind))
-    return pass_to_host(state, r.collective, FallbackReason::type), std::nullopt;
-  std::optional<Call> call(std::in_place);
-  call->collective = r.collective;
-  call->type = element->type;
-  call->op = *op;
-  call->root = r.root;
-  call->count = std::size_t(r.count);
-  return call;
-}
-
-std::size_t bytes_of(const Call& call) { return call.count * size_of(call.type); }
-
-// Common frame of all calls below. `body` serves the call and returns true; if it returns false,
-// `host` makes the call.
-template <class Body, class Host>
-int serve_or_pass(const char* name, MPI_Comm comm, Body&& body, Host&& host) noexcept {
+// `prepare` makes the exchange; if it returns false, `host` makes the call.
+template <class Prepare, class Host>
+int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
+                  Host&& host) noexcept {
   CommState* state = nullptr;
   try {
     state = state_of(comm);
-    if (state && body(*state)) {
-      state->trim();
-      return MPI_SUCCESS;
+    if (state && (state->communicator.valid() || state->why == FallbackReason::differed)) {
+      Exchange x = {*state, comm, row};
+      if (prepare(x)) return serve(x), MPI_SUCCESS;
+    } else if (state) {
+      state->count_passed(row, state->why);
     }
   } catch (const Error& error) {
     if (!state || error.fault() != Fault::mismatch || !goes_on_by_host(*state, comm, error))
@@ -134,237 +77,67 @@ int serve_or_pass(const char* name, MPI_Comm comm, Body&& body, Host&& host) noe
   return host();
 }
 
-int allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const auto ours = [&](CommState& state) {
-    auto call = call_of(state, {Collective::allreduce, count, type, op});
-    if (!call) return false;
-    if (are_refused(Collective::allreduce, {in, out, out, count}))
-      return pass_to_host(state, Collective::allreduce, FallbackReason::refused);
-    const bool in_place = in == MPI_IN_PLACE || in == out;
-    const HostCopy input(in_place ? nullptr : in, bytes_of(*call), true);
-    HostCopy output(out, bytes_of(*call), in_place);
-    call->input = in_place ? output.address() : input.address();
-    call->output = output.address();
-    serve(state, *call, bytes_of(*call));
-    output.put_back();
-    return true;
-  };
-  return serve_or_pass("MPI_Allreduce", comm, ours,
-               [&] { return PMPI_Allreduce(in, out, count, type, op, comm); });
-}
+#define UNWRAP(...) __VA_ARGS__
+#define LONG(count) count
+#define LONGS(counts, length) counts
+#define IN const void*
+#define OUT void*
+#define ROOT int
+#define OP MPI_Op
+#define TYPE MPI_Datatype
 
-// MPI_Reduce allows MPI_IN_PLACE only at the root. On other ranks Open MPI refuses it; MPICH would
-// read from that address.
-bool in_place_away_from_root(CommState& state) {
-  if (kFamily.starts_with("Open MPI"))
-    return pass_to_host(state, Collective::reduce, FallbackReason::refused);
-  fail(Fault::usage, "reduce: rank ", state.rank,
-       " passes MPI_IN_PLACE; only the root may, others must pass their input.");
-}
-
-int reduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, int root,
-           MPI_Comm comm) {
-  const auto ours = [&](CommState& state) {
-    auto call = call_of(state, {Collective::reduce, count, type, op, root});
-    if (!call) return false;
-    const bool at_root = state.rank == root;  // elsewhere `out` may be anything
-    if (!at_root && in == MPI_IN_PLACE) return in_place_away_from_root(state);
-    const void* into = at_root ? out : in;
-    if (are_refused(Collective::reduce, {in, into, at_root ? out : nullptr, count}))
-      return pass_to_host(state, Collective::reduce, FallbackReason::refused);
-    const bool in_place = at_root && (in == MPI_IN_PLACE || in == out);
-    const HostCopy input(in_place ? nullptr : in, bytes_of(*call), true);
-    HostCopy output(at_root ? out : nullptr, bytes_of(*call), in_place);
-    call->input = in_place ? output.address() : input.address();
-    call->output = output.address();
-    serve(state, *call, bytes_of(*call));
-    output.put_back();
-    return true;
-  };
-  return serve_or_pass("MPI_Reduce", comm, ours,
-               [&] { return PMPI_Reduce(in, out, count, type, op, root, comm); });
-}
-
-int reduce_scatter_block(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
-                         MPI_Comm comm) {
-  const auto ours = [&](CommState& state) {
-    auto call = call_of(state, {Collective::reduce_scatter, count, type, op});
-    if (!call) return false;
-    if (are_refused(Collective::reduce_scatter, {in, out, out, count}))
-      return pass_to_host(state, Collective::reduce_scatter, FallbackReason::refused);
-    const std::size_t piece = bytes_of(*call), all = piece * std::size_t(state.ranks);
-    // In place MPI wants the result at the front, where rank 0's piece of the input is.
-    const bool in_place = in == MPI_IN_PLACE || in == out;
-    const HostCopy input(in_place ? nullptr : in, all, true);
-    HostCopy output(out, in_place ? all : piece, in_place);
-    call->input = in_place ? output.address() : input.address();
-    call->output = in_place ? state.spare_bytes(piece) : static_cast<std::byte*>(output.address());
-    serve(state, *call, all);
-    if (in_place) copy_bytes(output.address(), call->output, piece);
-    output.put_back();
-    return true;
-  };
-  return serve_or_pass("MPI_Reduce_scatter_block", comm, ours,
-               [&] { return PMPI_Reduce_scatter_block(in, out, count, type, op, comm); });
-}
-
-void broadcast(CommState& state, void* data, std::size_t bytes, int root) {
-  Call call;
-  call.collective = Collective::broadcast;
-  call.root = root;
-  call.count = bytes;
-  call.output = data;
-  serve(state, call, bytes);
-}
-
-int bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  const auto ours = [&](CommState& state) {
-    if (count < 0 || root < 0 || root >= state.ranks || type == MPI_DATATYPE_NULL) return false;
-    const Element* element = find_element(type);
-    const std::size_t bytes =
-        element ? element->bytes * std::size_t(count) : packed_bytes(count, type);
-    if (!is_ours(state, Collective::broadcast, bytes)) return false;
-    // Tested on all ranks, even on those that pack nothing.
-    if (bytes > kMostPacked)
-      return pass_to_host(state, Collective::broadcast, FallbackReason::too_long);
-    if (element ? are_refused(Collective::broadcast, {buffer, buffer, nullptr, count})
-                : is_refused(buffer, count, type))
-      return pass_to_host(state, Collective::broadcast, FallbackReason::refused);
-    const bool at_root = state.rank == root;
-    if (element) {
-      HostCopy data(buffer, bytes, at_root);
-      broadcast(state, data.address(), bytes, root);
-      if (!at_root) data.put_back();
-      return true;
-    }
-    HostCopy data(buffer, std::size_t(count), type, true);
-    std::byte* packed = state.spare_bytes(bytes);
-    if (at_root) pack(data.address(), count, type, packed, bytes, comm);
-    broadcast(state, packed, bytes, root);
-    if (at_root) return true;
-    unpack(packed, bytes, data.address(), count, type, comm);
-    data.put_back();
-    return true;
-  };
-  return serve_or_pass("MPI_Bcast", comm, ours,
-               [&] { return PMPI_Bcast(buffer, count, type, root, comm); });
-}
-
-// One side of an allgather, on this rank.
-struct Side {
-  int count;
-  MPI_Datatype type;
-  const Element* element;
-  std::size_t bytes;  // of one rank's piece
-
-  Side(int n, MPI_Datatype t)
-      : count(n),
-        type(t),
-        element(find_element(t)),
-        bytes(element ? element->bytes * std::size_t(n) : packed_bytes(n, t)) {}
-
-  // `pieces` of them.
-  HostCopy on_host(const void* buffer, int pieces, bool is_read) const {
-    if (element) return {buffer, bytes * std::size_t(pieces), is_read};
-    return {buffer, std::size_t(count) * std::size_t(pieces), type, true};
+#define SERVE(suffix, name, types, values)                                                   \
+  int name##suffix(UNWRAP types MPI_Comm comm) noexcept {                                    \
+    return serve_or_pass(                                                                    \
+        Row::name, "MPI_" #name #suffix, comm,                                               \
+        [&](Exchange& x) { return prepare_##name(UNWRAP values x); },                        \
+        [&] { return PMPI_##name##suffix(UNWRAP values comm); });                            \
   }
-};
 
-bool are_sides_refused(const CommState& state, const void* in, const Side& from, const void* out,
-                       const Side& into) {
-  const bool in_place = in == MPI_IN_PLACE;
-  if (!in_place && !from.element && is_refused(in, from.count, from.type)) return true;
-  if (!into.element && is_refused(out, into.count, into.type)) return true;
-  const bool are_alike = from.type == into.type && from.count == into.count;
-  const auto at = reinterpret_cast<std::uintptr_t>(out) + into.bytes * std::size_t(state.rank);
-  const void* own = are_alike ? reinterpret_cast<const void*>(at) : nullptr;
-  // MPI_BOTTOM is null and correct with a datatype that holds addresses.
-  const auto named = [&](const void* buffer, const Side& side) {
-    return buffer || side.element ? buffer : &state;
-  };
-  return are_refused(Collective::allgather, {named(in, from), named(out, into), own, from.count});
-}
+#define COUNT int
+#define COUNTS const int*
+#define DISPLS const int*
+#define SERVE_SERVED(name, types, values) SERVE(, name, types, values)
+#define SERVE_WITHOUT_COUNTS SERVE_SERVED
+#define SERVE_HOST(name, types, values)
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
+  SERVE_##kind(name, types, values)
+#include "mpi_calls.def"
+#undef COUNT
+#undef COUNTS
+#undef DISPLS
+#undef SERVE_SERVED
+#undef SERVE_WITHOUT_COUNTS
 
-// Gathers the pieces into contiguous bytes: the receive buffer, or spare memory if its type has
-// holes.
-void gather(CommState& state, const void* in, const Side& from, void* out, const Side& into,
-            MPI_Comm comm) {
-  const std::size_t piece = into.bytes, me = std::size_t(state.rank), all =
-      std::size_t(state.ranks);
-  const auto count = std::size_t(into.count);
-  std::byte* row =
-      into.element ? static_cast<std::byte*>(out) : state.spare_bytes(piece * all);
-  std::byte* own = row + piece * me;
-  Call call;
-  call.collective = Collective::allgather;
-  call.count = piece;
-  call.output = row;
-  call.input = own;
-  if (in == MPI_IN_PLACE) {
-    if (!into.element)
-      pack(element_at(out, me * count, into.type), into.count, into.type, own, piece, comm);
-  } else if (from.element) {
-    call.input = in;
-  } else {
-    pack(in, from.count, from.type, own, piece, comm);
-  }
-  serve(state, call, piece * all);
-  if (into.element) return;
-  for (std::size_t r = 0; r < all; ++r)
-    unpack(row + piece * r, piece, element_at(out, r * count, into.type), into.count, into.type,
-           comm);
-}
+#ifdef PACELINE_MPI_HAS_LONG_COUNTS
+#define COUNT MPI_Count
+#define COUNTS const MPI_Count*
+#define DISPLS const MPI_Aint*
+#define SERVE_SERVED(name, types, values) SERVE(_c, name, types, values)
+#define SERVE_WITHOUT_COUNTS(name, types, values)
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
+  SERVE_##kind(name, types, values)
+#include "mpi_calls.def"
+#endif
 
-int allgather(const void* in, int count, MPI_Datatype type, void* out, int out_count,
-              MPI_Datatype out_type, MPI_Comm comm) {
-  const auto ours = [&](CommState& state) {
-    const bool in_place = in == MPI_IN_PLACE;
-    if (out_count < 0 || out_type == MPI_DATATYPE_NULL) return false;
-    if (!in_place && (count < 0 || type == MPI_DATATYPE_NULL)) return false;
-    const Side into(out_count, out_type);
-    const Side from = in_place ? into : Side(count, type);
-    const std::size_t bytes = into.bytes * std::size_t(state.ranks);
-    if (!is_ours(state, Collective::allgather, bytes)) return false;
-    if (into.bytes > kMostPacked)
-      return pass_to_host(state, Collective::allgather, FallbackReason::too_long);
-    if (from.bytes != into.bytes)
-      fail(Fault::usage, "rank ", state.rank, " sends ", from.bytes, " bytes and receives ",
-           into.bytes, " of each rank; both must be equal.");
-    if (are_sides_refused(state, in, from, out, into))
-      return pass_to_host(state, Collective::allgather, FallbackReason::refused);
-    const HostCopy input = from.on_host(in_place ? nullptr : in, 1, true);
-    HostCopy output = into.on_host(out, state.ranks, in_place);
-    gather(state, in_place ? MPI_IN_PLACE : input.address(), from, output.address(), into, comm);
-    output.put_back();
-    return true;
-  };
-  return serve_or_pass("MPI_Allgather", comm, ours, [&] {
-    return PMPI_Allgather(in, count, type, out, out_count, out_type, comm);
-  });
-}
-
-int barrier(MPI_Comm comm) {
-  const auto ours = [&](CommState& state) {
-    if (!is_ours(state, Collective::barrier, 0)) return false;
-    Call call;
-    serve(state, call, 0);
-    return true;
-  };
-  return serve_or_pass("MPI_Barrier", comm, ours, [&] { return PMPI_Barrier(comm); });
-}
-
+// Calls that the MPI lacks stay null.
 template <class Function>
-paceline_function untyped(Function* function) {
-  return reinterpret_cast<paceline_function>(function);
+void put(paceline_function table[], int which, Function* function) {
+  if (table[which]) table[which] = reinterpret_cast<paceline_function>(function);
 }
 
 void serve_calls(paceline_function table[PACELINE_STUB_CALLS]) {
-  table[PACELINE_STUB_Allreduce] = untyped(allreduce);
-  table[PACELINE_STUB_Bcast] = untyped(bcast);
-  table[PACELINE_STUB_Reduce] = untyped(reduce);
-  table[PACELINE_STUB_Reduce_scatter_block] = untyped(reduce_scatter_block);
-  table[PACELINE_STUB_Allgather] = untyped(allgather);
-  table[PACELINE_STUB_Barrier] = untyped(barrier);
+#define PUT_HOST(name)
+#define PUT_WITHOUT_COUNTS(name) put(table, PACELINE_STUB_##name, name);
+#ifdef PACELINE_MPI_HAS_LONG_COUNTS
+#define PUT_SERVED(name) \
+  put(table, PACELINE_STUB_##name, name), put(table, PACELINE_STUB_##name##_c, name##_c);
+#else
+#define PUT_SERVED(name) put(table, PACELINE_STUB_##name, name);
+#endif
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) PUT_##kind(name)
+#include "mpi_calls.def"
+  serve_fortran(table);
 }
 
 }  // namespace

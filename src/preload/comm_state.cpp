@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/options.hpp"
@@ -142,16 +143,6 @@ void CallStats::add(const CallStats& other) {
   served += other.served;
   bytes += other.bytes;
   for (std::size_t i = 0; i < passed.size(); ++i) passed[i] += other.passed[i];
-}
-
-std::byte* CommState::spare_bytes(std::size_t bytes) {
-  if (spare.size() < bytes) spare.resize(bytes);
-  return spare.data();
-}
-
-void CommState::trim() {
-  constexpr std::size_t kMostKept = 16u << 20;
-  if (spare.size() > kMostKept) std::vector<std::byte>().swap(spare);
 }
 
 void begin_states() { begin(Registry::get()); }

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "host_mpi.hpp"
 #include "runtime/communicator.hpp"
@@ -16,10 +15,20 @@ namespace paceline::preload {
 // Reason why a call passes to the host MPI, equal on all ranks of a correct program. summary.cpp
 // has a text for each.
 enum class FallbackReason {
-  one_rank, between_groups, option, not_joined, empty, type, op, too_long, host, refused,
-  differed, recovers, early
+  one_rank, between_groups, option, not_joined, empty, type, op, host, refused, differed, recovers,
+  early
 };
-inline constexpr int kFallbackReasons = 13;
+inline constexpr int kFallbackReasons = 12;
+
+// The collectives of MPI: the rows of mpi_calls.def.
+enum class Row {
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) name,
+#include "mpi_calls.def"
+};
+inline constexpr int kRows = 0
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) + 1
+#include "mpi_calls.def"
+    ;
 
 struct CallStats {
   std::uint64_t served = 0, bytes = 0;
@@ -27,7 +36,7 @@ struct CallStats {
 
   void add(const CallStats& other);
 };
-using Counts = std::array<CallStats, kCollectives>;
+using Counts = std::array<CallStats, kRows>;
 
 struct CommState {
   Communicator communicator;  // invalid: all calls pass to the host, for the reason `why`
@@ -39,12 +48,12 @@ struct CommState {
   // true if it has reported an error; true if a failed call has overwritten its input.
   std::uint32_t ended_by_others = 0;
   bool has_reported = false, is_spoilt = false;
-  Counts counts;                 // no lock: MPI forbids two collectives on it at the same time
-  std::vector<std::byte> spare;  // for packed data
+  Counts counts;   // no lock: MPI forbids two collectives on it at the same time
 
-  CallStats& of(Collective collective) { return counts[static_cast<std::size_t>(collective)]; }
-  std::byte* spare_bytes(std::size_t bytes);  // at least `bytes`
-  void trim();  // after a call: frees spare memory of more than 16 MiB
+  CallStats& of(Row row) { return counts[static_cast<std::size_t>(row)]; }
+  void count_passed(Row row, FallbackReason why) {
+    ++of(row).passed[static_cast<std::size_t>(why)];
+  }
 };
 
 // Enables states from now, if MPI runs, until MPI_Finalize, which prints the summary.

@@ -127,15 +127,13 @@ bool is_on_device(const void* address) {
   return place.type == kDevice && !place.is_managed;
 }
 
-HostCopy::HostCopy(const void* buffer, std::size_t bytes, bool is_read)
-    : address_(const_cast<void*>(buffer)) {
-  if (!buffer || buffer == MPI_IN_PLACE || bytes == 0 || !is_on_device(buffer)) return;
-  copy(buffer, bytes, is_read);
+void copy_by_driver(const void* device, void* to, const void* from, std::size_t bytes) {
+  copy_by(*loaded().get(), device, to, from, bytes);
 }
 
 HostCopy::HostCopy(const void* buffer, std::size_t count, MPI_Datatype type, bool is_read)
     : address_(const_cast<void*>(buffer)) {
-  if (!buffer || buffer == MPI_IN_PLACE || count == 0) return;
+  if (!buffer || count == 0) return;
   MPI_Aint low = 0, extent = 0, first = 0, length = 0;
   if (PMPI_Type_get_extent(type, &low, &extent) != MPI_SUCCESS ||
       PMPI_Type_get_true_extent(type, &first, &length) != MPI_SUCCESS)
@@ -151,11 +149,11 @@ HostCopy::HostCopy(const void* buffer, std::size_t count, MPI_Datatype type, boo
 void HostCopy::copy(const void* first, std::size_t bytes, bool is_read) {
   host_.reset(new std::byte[bytes]);
   device_ = first, bytes_ = bytes, address_ = host_.get();
-  if (is_read) copy_by(*loaded().get(), first, address_, first, bytes);
+  if (is_read) copy_by_driver(first, address_, first, bytes);
 }
 
 void HostCopy::put_back() {
-  if (device_) copy_by(*loaded().get(), device_, const_cast<void*>(device_), host_.get(), bytes_);
+  if (device_) copy_by_driver(device_, const_cast<void*>(device_), host_.get(), bytes_);
 }
 
 }  // namespace paceline::preload

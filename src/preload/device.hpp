@@ -14,11 +14,9 @@ namespace paceline::preload {
 // A buffer as the processor can use it: itself, or a copy while this lives.
 class HostCopy {
  public:
-  // `bytes` contiguous bytes. `is_read`: the call reads the buffer. Null and MPI_IN_PLACE stay
-  // unchanged. Throws a resource error if the driver cannot copy.
-  HostCopy(const void* buffer, std::size_t bytes, bool is_read);
-  // Elements of any datatype. MPI_BOTTOM stays unchanged: addresses inside a datatype are those of
-  // host memory. Throws a usage error if MPI refuses the datatype.
+  // Elements of any datatype. `is_read`: the call reads the buffer. MPI_BOTTOM stays unchanged:
+  // addresses inside a datatype are those of host memory. Throws a usage error if MPI refuses the
+  // datatype, a resource error if the driver cannot copy.
   HostCopy(const void* buffer, std::size_t count, MPI_Datatype type, bool is_read);
   HostCopy(const HostCopy&) = delete;
 
@@ -36,5 +34,8 @@ class HostCopy {
 
 // True if the processor cannot access this address.
 bool is_on_device(const void* address);
+
+// Copies from or to the buffer at `device`. Throws a resource error if the driver cannot.
+void copy_by_driver(const void* device, void* to, const void* from, std::size_t bytes);
 
 }  // namespace paceline::preload

@@ -1,5 +1,8 @@
 #include "packing.hpp"
 
+#include <algorithm>
+#include <climits>
+
 #include "base/error.hpp"
 
 namespace paceline::preload {
@@ -16,9 +19,9 @@ void check_all(int position, std::size_t bytes, const char* what) {
 
 // MPI_BOTTOM is the null address of a datatype that holds addresses. MPICH's MPI_Pack refuses it,
 // so this describes the same elements relative to another address.
-class Described {
+class Placed {
  public:
-  Described(const void* buffer, int count, MPI_Datatype type)
+  Placed(const void* buffer, int count, MPI_Datatype type)
       : buffer_(const_cast<void*>(buffer)), count_(count), type_(type) {
     if (buffer) return;
     constexpr MPI_Aint kElsewhere = 64, kBack = -kElsewhere;
@@ -28,10 +31,10 @@ class Described {
     buffer_ = reinterpret_cast<void*>(kElsewhere);
     count_ = 1;
   }
-  ~Described() {
+  ~Placed() {
     if (is_ours_) PMPI_Type_free(&type_);
   }
-  Described(const Described&) = delete;
+  Placed(const Placed&) = delete;
 
   void* buffer() const { return buffer_; }
   int count() const { return count_; }
@@ -44,35 +47,56 @@ class Described {
   bool is_ours_ = false;
 };
 
+// Calls `move` for as many elements at a time as MPI counts bytes in an int; with their number, the
+// first one and the bytes.
+template <class Move>
+void in_parts(std::size_t count, std::size_t bytes, Move&& move) {
+  const std::size_t one = count ? bytes / count : 0, most = one ? INT_MAX / one : 0;
+  if (count && most == 0 && one > 0)
+    fail(Fault::resource, "preload: an element of a datatype has ", one, " bytes; this MPI packs ",
+         "at most 2147483647 at once.");
+  for (std::size_t first = 0; one > 0 && first < count; first += std::min(most, count - first)) {
+    const std::size_t n = std::min(most, count - first);
+    move(static_cast<int>(n), first, n * one);
+  }
+}
+
 }  // namespace
 
-std::size_t packed_bytes(int count, MPI_Datatype type) {
+std::size_t packed_bytes(std::size_t count, MPI_Datatype type) {
   MPI_Count bytes = 0;
   check(PMPI_Type_size_x(type, &bytes), "Type_size_x");
-  return std::size_t(bytes) * std::size_t(count);
+  return std::size_t(bytes) * count;
 }
 
-void pack(const void* buffer, int count, MPI_Datatype type, std::byte* packed, std::size_t bytes,
-          MPI_Comm comm) {
-  const Described from(buffer, count, type);
-  int position = 0;
-  check(PMPI_Pack(from.buffer(), from.count(), from.type(), packed, static_cast<int>(bytes),
-                  &position, comm),
-        "Pack");
-  check_all(position, bytes, "Pack");
+void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::byte* packed,
+          std::size_t bytes, MPI_Comm comm) {
+  in_parts(count, bytes, [&](int n, std::size_t first, std::size_t length) {
+    const Placed from(element_at(buffer, std::int64_t(first), type), n, type);
+    int position = 0;
+    check(PMPI_Pack(from.buffer(), from.count(), from.type(), packed, static_cast<int>(length),
+                    &position, comm),
+          "Pack");
+    check_all(position, length, "Pack");
+    packed += length;
+  });
 }
 
-void unpack(const std::byte* packed, std::size_t bytes, void* buffer, int count, MPI_Datatype type,
-            MPI_Comm comm) {
-  const Described into(buffer, count, type);
-  int position = 0;
-  check(PMPI_Unpack(packed, static_cast<int>(bytes), &position, into.buffer(), into.count(),
-                    into.type(), comm),
-        "Unpack");
-  check_all(position, bytes, "Unpack");
+void unpack(const std::byte* packed, std::size_t bytes, void* buffer, std::size_t count,
+            MPI_Datatype type, MPI_Comm comm) {
+  in_parts(count, bytes, [&](int n, std::size_t first, std::size_t length) {
+    const Placed into(element_at(buffer, std::int64_t(first), type), n, type);
+    int position = 0;
+    check(PMPI_Unpack(packed, static_cast<int>(length), &position, into.buffer(), into.count(),
+                      into.type(), comm),
+          "Unpack");
+    check_all(position, length, "Unpack");
+    packed += length;
+  });
 }
 
-void* element_at(void* buffer, std::size_t index, MPI_Datatype type) {
+void* element_at(const void* buffer, std::int64_t index, MPI_Datatype type) {
+  if (index == 0) return const_cast<void*>(buffer);
   MPI_Aint low = 0, extent = 0;
   check(PMPI_Type_get_extent(type, &low, &extent), "Type_get_extent");
   // Computed with integers: MPI_BOTTOM is null, with the addresses in the datatype.

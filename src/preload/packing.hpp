@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "host_mpi.hpp"
 
@@ -9,16 +10,17 @@ namespace paceline::preload {
 
 // Returns the bytes of `count` elements without holes: equal on all ranks with equal signatures,
 // even if their datatypes differ. Throws if MPI refuses the datatype.
-std::size_t packed_bytes(int count, MPI_Datatype type);
+std::size_t packed_bytes(std::size_t count, MPI_Datatype type);
 
-// Copies between a buffer and its `bytes` contiguous bytes. MPI packs only the elements themselves,
-// so that one side of a message may pack and the other not.
-void pack(const void* buffer, int count, MPI_Datatype type, std::byte* packed, std::size_t bytes,
-          MPI_Comm comm);
-void unpack(const std::byte* packed, std::size_t bytes, void* buffer, int count, MPI_Datatype type,
-            MPI_Comm comm);
+// Copies between `count` elements of a buffer and their `bytes` contiguous bytes. MPI packs only
+// the elements themselves, so that one side of a message may pack and the other not. Throws a
+// resource error for an element of more than 2 GiB.
+void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::byte* packed,
+          std::size_t bytes, MPI_Comm comm);
+void unpack(const std::byte* packed, std::size_t bytes, void* buffer, std::size_t count,
+            MPI_Datatype type, MPI_Comm comm);
 
 // Returns the address of the element with this index.
-void* element_at(void* buffer, std::size_t index, MPI_Datatype type);
+void* element_at(const void* buffer, std::int64_t index, MPI_Datatype type);
 
 }  // namespace paceline::preload

@@ -4,25 +4,11 @@
 // In MPICH's family the Fortran wrapper calls the functions in C, which record: this file then only
 // keeps the caller's address. Calls of mpi_f08 without buffers call PMPI_ names there, as in Open
 // MPI; calls with buffers pass descriptors, which this file does not read.
+#include "fortran.hpp"
 #include "recording.hpp"
 
 namespace paceline::preload {
 namespace {
-
-// Holds the address of an argument and converts to its value.
-struct FortranInt {
-  const MPI_Fint* at;
-  operator std::int64_t() const { return *at; }
-};
-struct FortranType {
-  const MPI_Fint* at;
-  operator MPI_Datatype() const { return PMPI_Type_f2c(*at); }
-};
-struct FortranTypes {
-  const MPI_Fint* at;
-  MPI_Datatype operator[](int i) const { return PMPI_Type_f2c(at[i]); }
-};
-static_assert(sizeof(FortranInt) == sizeof(void*) && sizeof(FortranTypes) == sizeof(void*));
 
 template <class Body>
 int from_fortran(const void* caller, Body&& body) {

@@ -69,6 +69,11 @@ bool refuses(Collective collective, const void* in, void* out, int count) {
       case Collective::reduce_scatter:
         return PMPI_Reduce_scatter_block(in, out, count, empty, op, comm);
       case Collective::allgather: return PMPI_Allgather(in, count, empty, out, count, empty, comm);
+      case Collective::alltoall: return PMPI_Alltoall(in, count, empty, out, count, empty, comm);
+      case Collective::gather: return PMPI_Gather(in, count, empty, out, count, empty, 0, comm);
+      // The short side comes first (movements.cpp).
+      case Collective::scatter: return PMPI_Scatter(out, count, empty, const_cast<void*>(in), count,
+                                                    empty, 0, comm);
       default: return PMPI_Bcast(out, count, empty, 0, comm);
     }
   });
@@ -118,9 +123,9 @@ bool are_refused_by_host(Collective collective, const Buffers& b) {
        "its own.");
 }
 
-bool is_refused(const void* buffer, int count, MPI_Datatype type) {
+bool is_refused(const void* buffer, std::int64_t count, MPI_Datatype type) {
   return refuses([&](MPI_Comm comm) {
-    return PMPI_Bcast(const_cast<void*>(buffer), count, type, 0, comm);
+    return PMPI_Bcast(const_cast<void*>(buffer), count > 0 ? 1 : 0, type, 0, comm);
   });
 }
 

@@ -5,6 +5,8 @@
 // with the host as with Paceline.
 #pragma once
 
+#include <cstdint>
+
 #include "comm_state.hpp"
 
 namespace paceline::preload {
@@ -13,7 +15,7 @@ namespace paceline::preload {
 struct Buffers {
   const void *in, *out;
   const void* own;  // address that `in` must not have; null: it may have any
-  int count;
+  std::int64_t count;
 };
 
 // Slow part of are_refused(), for buffers that look wrong.
@@ -27,7 +29,7 @@ inline bool are_refused(Collective collective, const Buffers& b) {
 }
 
 // The same for a buffer whose datatype is not predefined, for instance not committed.
-bool is_refused(const void* buffer, int count, MPI_Datatype type);
+bool is_refused(const void* buffer, std::int64_t count, MPI_Datatype type);
 
 // Frees the communicator before MPI ends.
 void end_refusals();

@@ -12,7 +12,6 @@
 #include "narrow.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -228,18 +227,17 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
 #undef COUNTS
 #undef DISPLS
 
-/* The same calls with long counts. The blocking ones that the drop-in serves follow below. */
+/* The same calls with long counts. */
 #define COUNT int64_t
 #define COUNTS const int64_t*
 #define DISPLS const intptr_t*
 #define LONG_STUB(form, symbol, which, types, values) \
   STUB(SHOWN_##form##_c, symbol, which, types, values, paceline_narrow_##which values)
 #define LONG_WITHOUT_COUNTS(name, nonblocking, types, values)
-#define LONG_SERVED(name, nonblocking, types, values) \
-  PACELINE_BEGUN(LONG_STUB, name, nonblocking, _c, types, values)
-#define LONG_HOST(name, nonblocking, types, values)                                          \
+#define LONG_SERVED(name, nonblocking, types, values)                                        \
   LONG_STUB(, MPI_##name##_c, name##_c, (UNWRAP types handle comm), (UNWRAP values comm))    \
-  LONG_SERVED(name, nonblocking, types, values)
+  PACELINE_BEGUN(LONG_STUB, name, nonblocking, _c, types, values)
+#define LONG_HOST LONG_SERVED
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes)                    \
   LONG_##kind(name, nonblocking, types, values)
 #include "mpi_calls.def"
@@ -256,38 +254,6 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
 #include "mpi_requests.def"
 #undef LENGTH
 #undef INTS
-
-/* A count that fits an int goes to the call with ints; a longer one to the host. Ranks may describe
-   the same data by different datatypes, so that the count fits on some of them only: those see more
-   than 2 GiB and leave the call to the host, too. */
-static int fits(int64_t count) { return INT_MIN <= count && count <= INT_MAX; }
-
-#define PACELINE_PASS_LONG(name, types, is_short, values)                              \
-  SHOWN__c int MPI_##name##_c types;                                                   \
-  int MPI_##name##_c types {                                                           \
-    typedef int function types;                                                        \
-    if (is_short) return MPI_##name values;                                            \
-    const paceline_function host = call(PACELINE_STUB_##name##_c);                     \
-    if (!host) return paceline_refuse("MPI_" #name "_c", PACELINE_TOO_LONG, comm);     \
-    return ((function*)host)values;                                                    \
-  }
-
-PACELINE_PASS_LONG(Allreduce,
-                   (const void* in, void* out, int64_t n, handle type, handle op, handle comm),
-                   fits(n), (in, out, n, type, op, comm))
-PACELINE_PASS_LONG(Bcast, (void* buffer, int64_t n, handle type, int root, handle comm), fits(n),
-                   (buffer, n, type, root, comm))
-PACELINE_PASS_LONG(Reduce,
-                   (const void* in, void* out, int64_t n, handle type, handle op, int root,
-                    handle comm),
-                   fits(n), (in, out, n, type, op, root, comm))
-PACELINE_PASS_LONG(Reduce_scatter_block,
-                   (const void* in, void* out, int64_t n, handle type, handle op, handle comm),
-                   fits(n), (in, out, n, type, op, comm))
-PACELINE_PASS_LONG(Allgather,
-                   (const void* in, int64_t n, handle type, void* out, int64_t m, handle into,
-                    handle comm),
-                   fits(n) && fits(m), (in, n, type, out, m, into, comm))
 
 #undef IN
 #undef OUT

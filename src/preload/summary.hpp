@@ -8,8 +8,7 @@ namespace paceline::preload {
 // Adds the host's calls to the summary, from the counters of the stub.
 void count_host_calls(const unsigned long* counters);
 
-// Prints on rank 0 of MPI_COMM_WORLD, to stderr, if the option asks for it. Prints a line in any
-// case if nothing was served because Open MPI's Fortran library bypasses the stub.
+// Prints on rank 0 of MPI_COMM_WORLD, to stderr, if the option asks for it.
 void print_summary(const Counts& counts);
 
 }  // namespace paceline::preload

@@ -4,142 +4,14 @@
    MPICH 4.0 compares unsigned char as signed, and crashes in an MPI_Reduce in place of 1031 float.
 
    Prints "rank r of p: n calls compared" and returns 0, or says what differs. */
-#include <mpi.h>
-#include <stdint.h>
+#include "elements.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST = 1031, EDGE = 16 };
 
-static int me, all, compared, wrong, seed;
+static int me, compared, wrong;
 static MPI_Comm comm;
-
-/* --- data ------------------------------------------------------------------------------------- */
-
-typedef struct {
-  const char* name;
-  MPI_Datatype type;
-  size_t bytes;
-  int kind; /* 'i', 'u': integers, 'j': not for logic, 'f': floats, 'B': bytes, 'b': bool */
-} Element;
-
-static Element elements[32];
-static int element_count;
-
-static void element(const char* name, MPI_Datatype type, size_t bytes, int kind) {
-  const Element one = {name, type, bytes, kind};
-  int size = 0;
-  if (type == MPI_DATATYPE_NULL) return;
-  MPI_Type_size(type, &size);
-  if ((size_t)size == bytes) elements[element_count++] = one; /* else there is no Fortran */
-}
-
-static void list_elements(void) {
-  element("float", MPI_FLOAT, 4, 'f'), element("double", MPI_DOUBLE, 8, 'f');
-  element("schar", MPI_SIGNED_CHAR, 1, 'i'), element("uchar", MPI_UNSIGNED_CHAR, 1, 'u');
-  element("short", MPI_SHORT, 2, 'i'), element("ushort", MPI_UNSIGNED_SHORT, 2, 'u');
-  element("int", MPI_INT, 4, 'i'), element("unsigned", MPI_UNSIGNED, 4, 'u');
-  element("long", MPI_LONG, sizeof(long), 'i');
-  element("ulong", MPI_UNSIGNED_LONG, sizeof(long), 'u');
-  element("llong", MPI_LONG_LONG, 8, 'i'), element("ullong", MPI_UNSIGNED_LONG_LONG, 8, 'u');
-  element("int8", MPI_INT8_T, 1, 'i'), element("uint8", MPI_UINT8_T, 1, 'u');
-  element("int16", MPI_INT16_T, 2, 'i'), element("uint16", MPI_UINT16_T, 2, 'u');
-  element("int32", MPI_INT32_T, 4, 'i'), element("uint32", MPI_UINT32_T, 4, 'u');
-  element("int64", MPI_INT64_T, 8, 'i'), element("uint64", MPI_UINT64_T, 8, 'u');
-  element("aint", MPI_AINT, sizeof(MPI_Aint), 'j');
-  element("byte", MPI_BYTE, 1, 'B'), element("bool", MPI_C_BOOL, 1, 'b');
-  element("integer", MPI_INTEGER, 4, 'j'), element("real", MPI_REAL, 4, 'f');
-  element("double precision", MPI_DOUBLE_PRECISION, 8, 'f');
-}
-
-typedef struct {
-  const char* name;
-  MPI_Op op;
-  const char* kinds;
-} Operation;
-
-static int list_operations(Operation* ops) {
-  const Operation list[] = {
-      {"sum", MPI_SUM, "fiuj"},   {"prod", MPI_PROD, "fiuj"},  {"min", MPI_MIN, "fiuj"},
-      {"max", MPI_MAX, "fiuj"},   {"land", MPI_LAND, "iub"},   {"lor", MPI_LOR, "iub"},
-      {"lxor", MPI_LXOR, "iub"},  {"band", MPI_BAND, "iujB"},  {"bor", MPI_BOR, "iujB"},
-      {"bxor", MPI_BXOR, "iujB"},
-  };
-  memcpy(ops, list, sizeof list);
-  return (int)(sizeof list / sizeof *list);
-}
-
-static uint64_t mixed(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u, x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  return x ^ (x >> 27);
-}
-
-/* Floats are small whole numbers, so that sums and products of few are exact in any order. */
-static void fill(unsigned char* to, size_t count, const Element* e, int rank) {
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t x = mixed(((uint64_t)rank << 32 | i) + ((uint64_t)seed << 48));
-    const double whole = 1 + (double)(x % 9);
-    const float small = (float)whole;
-    const uint64_t thin = x % 5 ? x : 0; /* some zeros, for the logical operations */
-    const unsigned char truth = x & 1;
-    const void* from = e->kind == 'b' ? (const void*)&truth : (const void*)&thin;
-    if (e->kind == 'f') from = e->bytes == 8 ? (const void*)&whole : (const void*)&small;
-    memcpy(to + i * e->bytes, from, e->bytes);
-  }
-}
-
-/* One element as a number, and back. */
-static double whole_of(const unsigned char* from, const Element* e) {
-  float small;
-  double whole;
-  memcpy(&small, from, 4), memcpy(&whole, from, e->bytes == 8 ? 8 : 4);
-  return e->bytes == 8 ? whole : (double)small;
-}
-
-static uint64_t bits_of(const unsigned char* from, const Element* e) {
-  uint64_t bits = 0;
-  memcpy(&bits, from, e->bytes);
-  const int above = 64 - 8 * (int)e->bytes;
-  const int has_sign = e->kind == 'i' || e->kind == 'j';
-  return has_sign ? (uint64_t)((int64_t)(bits << above) >> above) : bits;
-}
-
-static double sum_of_floats(int o, double a, double b) {
-  return o == 0 ? a + b : o == 1 ? a * b : o == 2 ? (a < b ? a : b) : (a > b ? a : b);
-}
-
-static uint64_t sum_of_bits(int o, uint64_t a, uint64_t b, const Element* e) {
-  const int has_sign = e->kind == 'i' || e->kind == 'j';
-  const int less = has_sign ? (int64_t)a < (int64_t)b : a < b;
-  const uint64_t all_of_them[] = {a + b,  a * b,    less ? a : b, less ? b : a, a && b,
-                                  a || b, !a != !b, a & b,        a | b,        a ^ b};
-  return all_of_them[o];
-}
-
-/* What operation `o` makes of elements first .. first + n - 1 of all ranks. */
-static void combine(unsigned char* to, const Element* e, int o, size_t first, size_t n) {
-  const size_t length = (first + n) * e->bytes;
-  unsigned char* row = malloc(length + 8);
-  for (int r = 0; r < all; ++r) {
-    fill(row, first + n, e, r);
-    for (size_t i = 0; i < n; ++i) {
-      const unsigned char* from = row + (first + i) * e->bytes;
-      unsigned char* into = to + i * e->bytes;
-      if (r == 0) {
-        memcpy(into, from, e->bytes);
-      } else if (e->kind == 'f') {
-        const double whole = sum_of_floats(o, whole_of(into, e), whole_of(from, e));
-        const float small = (float)whole;
-        memcpy(into, e->bytes == 8 ? (const void*)&whole : (const void*)&small, e->bytes);
-      } else {
-        const uint64_t bits = sum_of_bits(o, bits_of(into, e), bits_of(from, e), e);
-        memcpy(into, &bits, e->bytes);
-      }
-    }
-  }
-  free(row);
-}
 
 /* --- the two sides ---------------------------------------------------------------------------- */
 
@@ -166,10 +38,10 @@ static void compare(const char* what, const char* type, const char* how, long n,
   ++compared;
   for (int side = 0; end > rest && side < 2; ++side) memset(out[side] + EDGE + rest, 0, end - rest);
   if (memcmp(in[0], in[1], room) == 0 && memcmp(out[0], out[1], room) == 0) return;
-  static const char* told[8];
-  for (int i = 0; i < wrong && i < 8; ++i)
+  static const char* told[32];
+  for (int i = 0; i < wrong && i < 32; ++i)
     if (strcmp(told[i], what) == 0) return; /* each call once */
-  if (wrong < 8) told[wrong] = what;
+  if (wrong < 32) told[wrong] = what;
   ++wrong;
   fprintf(stderr, "rank %d of %d: %s of %ld %s, %s: is wrong\n", me, all, what, n,
           type, how);
@@ -209,7 +81,98 @@ static void reductions(const Element* e, const Operation* ops, int o, int n, int
   compare("reduce_scatter_block", e->name, how, n, one, in_place ? one * (size_t)all : 0);
 }
 
+/* Uneven pieces, some of them empty, in the opposite order and with gaps between them. */
+static int counts_of[64], places_of[64], sum_of_counts;
+
+static void unevenly(int n, int is_transposed) {
+  int at = 0;
+  sum_of_counts = 0;
+  for (int r = all - 1; r >= 0; --r) {
+    const int from = is_transposed ? r : me, to = is_transposed ? me : r;
+    counts_of[r] = n == 0 || (from + 2 * to + n) % 4 == 3 ? 0 : 1 + (from * 5 + to * 3 + n) % n;
+    places_of[r] = at;
+    at += counts_of[r] + 1;
+    sum_of_counts += counts_of[r];
+  }
+}
+
+/* What rank r has, whoever asks. */
+static void unevenly_by_rank(int n) {
+  const int mine = me;
+  me = 1;
+  unevenly(n, 0);
+  me = mine;
+}
+
+static void uneven_reductions(const Element* e, const Operation* ops, int o, int n, int in_place) {
+  unevenly_by_rank(n);
+  size_t first = 0;
+  for (int r = 0; r < me; ++r) first += (size_t)counts_of[r];
+  prepare(e, (size_t)sum_of_counts, (size_t)sum_of_counts);
+  check(MPI_Reduce_scatter(in_place ? MPI_IN_PLACE : in[0] + EDGE, out[0] + EDGE, counts_of,
+                           e->type, ops[o].op, comm), "MPI_Reduce_scatter");
+  combine(out[1] + EDGE, e, o, first, (size_t)counts_of[me]);
+  compare("reduce_scatter", e->name, ops[o].name, n, (size_t)counts_of[me] * e->bytes,
+          in_place ? (size_t)sum_of_counts * e->bytes : 0);
+}
+
+/* --- each call of both sides ------------------------------------------------------------------ */
+
+#define BOTH(name, ...)                                                \
+  for (int side = 0; side < 2; ++side) {                               \
+    unsigned char *from = in[side] + EDGE, *to = out[side] + EDGE;     \
+    (void)from, (void)to;                                              \
+    check((side ? PMPI_##name : MPI_##name)(__VA_ARGS__), #name);      \
+  }
+
+static void pieces(const Element* e, int n, int root, int in_place) {
+  const size_t whole = (size_t)n * (size_t)all, room_for = whole + (size_t)(2 * all);
+  const int at_root = me == root, here = in_place && at_root;
+  const MPI_Datatype type = e->type;
+  char how[64];
+  snprintf(how, sizeof how, "root %d%s", root, in_place ? ", in place" : "");
+
+  prepare(e, (size_t)n, whole);
+  BOTH(Gather, here ? MPI_IN_PLACE : from, n, type, at_root ? to : NULL, n, type, root, comm)
+  compare("gather", e->name, how, n, 0, 0);
+  prepare(e, whole, (size_t)n);
+  BOTH(Scatter, at_root ? from : NULL, n, type, here ? MPI_IN_PLACE : to, n, type, root, comm)
+  compare("scatter", e->name, how, n, 0, 0);
+  prepare(e, whole, whole);
+  BOTH(Alltoall, in_place ? MPI_IN_PLACE : from, n, type, to, n, type, comm)
+  compare("alltoall", e->name, how, n, 0, 0);
+
+  unevenly_by_rank(n);
+  const int mine = counts_of[me];
+  prepare(e, (size_t)n, room_for);
+  BOTH(Allgatherv, in_place ? MPI_IN_PLACE : from, mine, type, to, counts_of, places_of, type, comm)
+  compare("allgatherv", e->name, how, n, 0, 0);
+  prepare(e, (size_t)n, room_for);
+  BOTH(Gatherv, here ? MPI_IN_PLACE : from, mine, type, to, counts_of, places_of, type, root, comm)
+  compare("gatherv", e->name, how, n, 0, 0);
+  prepare(e, room_for, (size_t)n);
+  BOTH(Scatterv, from, counts_of, places_of, type, here ? MPI_IN_PLACE : to, mine, type, root, comm)
+  compare("scatterv", e->name, how, n, 0, 0);
+}
+
+static void uneven_alltoall(const Element* e, int n, int in_place) {
+  int sent[64], sent_at[64];
+  const size_t room_for = (size_t)(n + 2) * (size_t)all;
+  unevenly(n, 0);
+  memcpy(sent, counts_of, sizeof sent), memcpy(sent_at, places_of, sizeof sent_at);
+  unevenly(n, 1);
+  if (in_place) /* each pair sends as much as it receives */
+    for (int r = 0; r < all; ++r)
+      counts_of[r] = n ? (me * r + me + r) % n : 0, places_of[r] = r * n;
+  prepare(e, room_for, room_for);
+  BOTH(Alltoallv, in_place ? MPI_IN_PLACE : from, sent, sent_at, e->type, to, counts_of, places_of,
+       e->type, comm)
+  compare("alltoallv", e->name, in_place ? "in place" : "", n, 0, 0);
+}
+
 static void movements(const Element* e, int n, int root, int in_place) {
+  pieces(e, n, root, in_place);
+  uneven_alltoall(e, n, in_place);
   char how[64];
   snprintf(how, sizeof how, "root %d%s", root, in_place ? ", in place" : "");
   prepare(e, 0, (size_t)n);
@@ -241,6 +204,30 @@ static MPI_Datatype shape(int r, int n, int* count) {
   return type;
 }
 
+/* What a rank sends and receives with those datatypes; a multiple of the ints that are meant. */
+static void derived_pieces(int n, int root, int count, MPI_Datatype type, int into_count,
+                           MPI_Datatype into) {
+  const size_t ints = (size_t)n * 12 * (size_t)all;
+  const int at_root = me == root;
+  int sent[64], sent_at[64], received[64], received_at[64];
+  for (int r = 0; r < all; ++r) { /* each other piece is empty, and the last one comes first */
+    sent[r] = (me + r) % 2 ? count : 0, sent_at[r] = (all - 1 - r) * count;
+    received[r] = (me + r) % 2 ? into_count : 0, received_at[r] = (all - 1 - r) * into_count;
+  }
+  prepare(&elements[6], ints, ints);
+  BOTH(Gather, from, count, type, at_root ? to : NULL, into_count, into, root, comm)
+  compare("gather", "derived", "", n, 0, 0);
+  prepare(&elements[6], ints, ints);
+  BOTH(Scatter, at_root ? from : NULL, count, type, to, into_count, into, root, comm)
+  compare("scatter", "derived", "", n, 0, 0);
+  prepare(&elements[6], ints, ints);
+  BOTH(Alltoall, from, count, type, to, into_count, into, comm)
+  compare("alltoall", "derived", "", n, 0, 0);
+  prepare(&elements[6], ints, ints);
+  BOTH(Alltoallv, from, sent, sent_at, type, to, received, received_at, into, comm)
+  compare("alltoallv", "derived", "", n, 0, 0);
+}
+
 static void derived(int n, int root, int turn) {
   const Element* e = &elements[6]; /* int */
   const size_t ints = (size_t)n * 12 * (size_t)all;
@@ -260,6 +247,7 @@ static void derived(int n, int root, int turn) {
     }
     compare("allgather", "derived", in_place ? "in place" : "", n, 0, 0);
   }
+  derived_pieces(n, root, count, type, into_count, into);
   if (type != MPI_INT) MPI_Type_free(&type);
   if (into != MPI_INT) MPI_Type_free(&into);
 }
@@ -314,7 +302,8 @@ static void run(MPI_Comm on, int thorough) {
         movements(&elements[t], n, root, in_place);
         for (int o = 0; o < op_count; ++o)
           if (strchr(ops[o].kinds, elements[t].kind) && (c != 3 || (t + o) % 4 == 0))
-            reductions(&elements[t], ops, o, n, (root + o) % all, in_place);
+            reductions(&elements[t], ops, o, n, (root + o) % all, in_place),
+                uneven_reductions(&elements[t], ops, o, n, in_place);
       }
   for (int turn = 0; turn < 4; ++turn) derived(thorough ? 23 : 3, turn % all, turn);
   others();

@@ -105,6 +105,42 @@ static void movements(int* in, int* out, int n, int where) {
   move(seen, out, sizeof seen), need(is_gathered(n, 1), "allgather in place", n, where);
 }
 
+/* The pieces of all ranks in the opposite order, for those that have places. */
+static void pieces(int* in, int* out, int n, int where) {
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  int counts[RANKS], places[RANKS], right = 1;
+  for (int r = 0; r < size; ++r) counts[r] = n, places[r] = n * (size - 1 - r);
+#define PIECES_ARE(what, when, expected)                                        \
+  move(seen, out, sizeof seen), right = 1;                                      \
+  for (int i = 0; (when) && i < n * size; ++i) {                                \
+    const int piece = i / n, k = i % n;                                         \
+    right &= seen[i] == (expected);                                             \
+  }                                                                             \
+  need(right, what, n, where)
+#define OWN_IS(what, expected)                                                  \
+  move(seen, out, sizeof seen), right = 1;                                      \
+  for (int k = 0; k < n; ++k) right &= seen[k] == (expected);                   \
+  need(right && seen[n] == -1, what, n, where)
+
+  fill(in, out), MPI_Gather(in, n, MPI_INT, out, n, MPI_INT, 0, comm);
+  PIECES_ARE("gather", rank == 0, value(piece, k));
+  fill(in, out), MPI_Gatherv(in, n, MPI_INT, out, counts, places, MPI_INT, 0, comm);
+  PIECES_ARE("gatherv", rank == 0, value(size - 1 - piece, k));
+  fill(in, out), MPI_Allgatherv(in, n, MPI_INT, out, counts, places, MPI_INT, comm);
+  PIECES_ARE("allgatherv", 1, value(size - 1 - piece, k));
+  fill(in, out), MPI_Scatter(in, n, MPI_INT, out, n, MPI_INT, 0, comm);
+  OWN_IS("scatter", value(0, n * rank + k));
+  fill(in, out), MPI_Scatterv(in, counts, places, MPI_INT, out, n, MPI_INT, 0, comm);
+  OWN_IS("scatterv", value(0, n * (size - 1 - rank) + k));
+  fill(in, out), MPI_Alltoall(in, n, MPI_INT, out, n, MPI_INT, comm);
+  PIECES_ARE("alltoall", 1, value(piece, n * rank + k));
+  fill(in, out);
+  MPI_Alltoallv(in, counts, places, MPI_INT, out, counts, places, MPI_INT, comm);
+  PIECES_ARE("alltoallv", 1, value(size - 1 - piece, n * (size - 1 - rank) + k));
+  fill(in, out), MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, comm);
+  OWN_IS("reduce_scatter", sum(n * rank + k));
+}
+
 static void* find(void* library, const char* name) {
   void* found = dlsym(library, name);
   need(found != NULL, name, 0, 0);
@@ -142,6 +178,7 @@ int main(int argc, char** argv) {
       int *in = (where ^ rank) & 1 ? device_in : host_in;
       int *out = (where ^ rank) & 2 ? device_out : host_out;
       reductions(in, out, lengths[l], where), movements(in, out, lengths[l], where);
+      pieces(in, out, lengths[l], where);
     }
   int before = copies();
   managed[0] = 1;

@@ -47,3 +47,36 @@ int MPI_Allgather(const void* in, int n, MPI_Datatype type, void* out, int m, MP
   spoil(out, bytes, comm);
   return code;
 }
+
+/* Those with a piece for each rank. */
+#define PIECES(name, types, values, buffer, n, type) \
+  int MPI_##name types {                             \
+    const int code = PMPI_##name values;             \
+    LENGTH_OF(n, type, bytes);                       \
+    spoil(buffer, bytes, comm);                      \
+    return code;                                     \
+  }
+
+PIECES(Gather, (const void* in, int n, MPI_Datatype type, void* out, int m, MPI_Datatype into,
+                int root, MPI_Comm comm), (in, n, type, out, m, into, root, comm), out, m, into)
+PIECES(Scatter, (const void* in, int n, MPI_Datatype type, void* out, int m, MPI_Datatype into,
+                 int root, MPI_Comm comm), (in, n, type, out, m, into, root, comm),
+       out == MPI_IN_PLACE ? NULL : out, m, into)
+PIECES(Alltoall, (const void* in, int n, MPI_Datatype type, void* out, int m, MPI_Datatype into,
+                  MPI_Comm comm), (in, n, type, out, m, into, comm), out, m, into)
+PIECES(Allgatherv, (const void* in, int n, MPI_Datatype type, void* out, const int* counts,
+                    const int* places, MPI_Datatype into, MPI_Comm comm),
+       (in, n, type, out, counts, places, into, comm), out, 1, into)
+PIECES(Gatherv, (const void* in, int n, MPI_Datatype type, void* out, const int* counts,
+                 const int* places, MPI_Datatype into, int root, MPI_Comm comm),
+       (in, n, type, out, counts, places, into, root, comm), out, 1, into)
+PIECES(Scatterv, (const void* in, const int* counts, const int* places, MPI_Datatype type,
+                  void* out, int m, MPI_Datatype into, int root, MPI_Comm comm),
+       (in, counts, places, type, out, m, into, root, comm), out == MPI_IN_PLACE ? NULL : out, m,
+       into)
+PIECES(Alltoallv, (const void* in, const int* counts, const int* places, MPI_Datatype type,
+                   void* out, const int* received, const int* received_places, MPI_Datatype into,
+                   MPI_Comm comm),
+       (in, counts, places, type, out, received, received_places, into, comm), out, 1, into)
+PIECES(Reduce_scatter, (const void* in, void* out, const int* counts, MPI_Datatype type, MPI_Op op,
+                        MPI_Comm comm), (in, out, counts, type, op, comm), out, 1, type)

@@ -38,6 +38,10 @@ static void need(int holds, const char* what) {
   static int name(void) { return MPI_Allgather(in, n, type, out, m, into, comm); }
 #define BCAST(name, buffer, n, type, root) \
   static int name(void) { return MPI_Bcast(buffer, n, type, root, comm); }
+#define ANY(name, call) \
+  static int name(void) { return call; }
+
+static int counts[MOST], places[MOST], negative[MOST]; /* one piece after the other */
 
 ALLREDUCE(allreduce_aliased, out, out, COUNT, MPI_INT, MPI_SUM)
 ALLREDUCE(allreduce_aliased_empty, out, out, 0, MPI_INT, MPI_SUM)
@@ -76,6 +80,25 @@ BCAST(bcast_nothing_of_vectors, NULL, COUNT / 2, vector, 0)
 BCAST(bcast_no_type, out, COUNT, MPI_DATATYPE_NULL, 0)
 BCAST(bcast_no_such_root, out, COUNT, MPI_INT, -7)
 
+ANY(scattered_into_in_place, MPI_Reduce_scatter(in, MPI_IN_PLACE, counts, MPI_INT, MPI_SUM, comm))
+ANY(scattered_negative, MPI_Reduce_scatter(in, out, negative, MPI_INT, MPI_SUM, comm))
+ANY(allgatherv_into_in_place,
+    MPI_Allgatherv(in, COUNT, MPI_INT, MPI_IN_PLACE, counts, places, MPI_INT, comm))
+ANY(allgatherv_negative, MPI_Allgatherv(in, COUNT, MPI_INT, out, negative, places, MPI_INT, comm))
+ANY(gather_aliased, MPI_Gather(OWN, COUNT, MPI_INT, out, COUNT, MPI_INT, 0, comm))
+ANY(gather_raw, MPI_Gather(in, COUNT / 2, raw, out, COUNT, MPI_INT, 0, comm))
+ANY(gather_no_such_root, MPI_Gather(in, COUNT, MPI_INT, out, COUNT, MPI_INT, size, comm))
+ANY(gatherv_raw, MPI_Gatherv(in, COUNT / 2, raw, out, counts, places, MPI_INT, 0, comm))
+ANY(scatter_raw, MPI_Scatter(in, COUNT, MPI_INT, out, COUNT / 2, raw, 0, comm))
+ANY(scatter_no_such_root, MPI_Scatter(in, COUNT, MPI_INT, out, COUNT, MPI_INT, size, comm))
+ANY(scatterv_raw, MPI_Scatterv(in, counts, places, MPI_INT, out, COUNT / 2, raw, 0, comm))
+ANY(alltoall_aliased, MPI_Alltoall(out, COUNT, MPI_INT, out, COUNT, MPI_INT, comm))
+ANY(alltoall_into_in_place, MPI_Alltoall(in, COUNT, MPI_INT, MPI_IN_PLACE, COUNT, MPI_INT, comm))
+ANY(alltoallv_into_in_place,
+    MPI_Alltoallv(in, counts, places, MPI_INT, MPI_IN_PLACE, counts, places, MPI_INT, comm))
+ANY(alltoallv_negative,
+    MPI_Alltoallv(in, counts, places, MPI_INT, out, negative, places, MPI_INT, comm))
+
 #define CASE(name) {#name, name}
 static const struct {
   const char* name;
@@ -92,7 +115,11 @@ static const struct {
     CASE(allgather_into_in_place), CASE(allgather_from_raw), CASE(allgather_into_raw),
     CASE(allgather_negative), CASE(bcast_nothing), CASE(bcast_in_place), CASE(bcast_raw),
     CASE(bcast_vector), CASE(bcast_nothing_of_vectors), CASE(bcast_no_type),
-    CASE(bcast_no_such_root),
+    CASE(bcast_no_such_root), CASE(scattered_into_in_place), CASE(scattered_negative),
+    CASE(allgatherv_into_in_place), CASE(allgatherv_negative), CASE(gather_aliased),
+    CASE(gather_raw), CASE(gather_no_such_root), CASE(gatherv_raw), CASE(scatter_raw),
+    CASE(scatter_no_such_root), CASE(scatterv_raw), CASE(alltoall_aliased),
+    CASE(alltoall_into_in_place), CASE(alltoallv_into_in_place), CASE(alltoallv_negative),
 };
 
 /* A rank that is refused has not taken part. Where another one is not, such as the others of an
@@ -102,6 +129,8 @@ static void make_up(const char* name) {
                                       "reduce_in_place_away"};
   for (size_t i = 0; i < sizeof alone / sizeof *alone; ++i)
     if (strcmp(name, alone[i]) == 0) MPI_Reduce(in, out, COUNT, MPI_INT, MPI_SUM, 0, comm);
+  if (strcmp(name, "gather_aliased") == 0)
+    MPI_Gather(in, COUNT, MPI_INT, out, COUNT, MPI_INT, 0, comm);
 }
 
 static void is_usable(const char* after) {
@@ -123,6 +152,7 @@ int main(int argc, char** argv) {
   need(size <= MOST, "too many ranks");
   MPI_Type_vector(2, 1, 1, MPI_INT, &raw);
   MPI_Type_vector(2, 1, 1, MPI_INT, &vector), MPI_Type_commit(&vector);
+  for (int r = 0; r < size; ++r) counts[r] = COUNT, places[r] = r * COUNT, negative[r] = -1;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_create_errhandler(handler, &own), MPI_Comm_set_errhandler(comm, own);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, own); /* what Open MPI calls for a wrong buffer */
