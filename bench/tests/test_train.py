@@ -307,6 +307,7 @@ def test_files_in_folders_that_are_not_there_are_refused(tmp_path):
     assert done.exit_code == 2 and "is no folder" in done.output
 
 
+@in_long
 def test_a_whole_run_leaves_its_files(tmp_path):
     words = ["-n", "2", "--model", "resnet20", "--side", "8", "--data", "digits", "--steps", "2",
              "--validation", "1", "--json", str(tmp_path / "o.json"), "--picture",

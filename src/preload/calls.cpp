@@ -7,6 +7,7 @@
 // GPU, after the check of their addresses.
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/options.hpp"
@@ -14,33 +15,16 @@
 #include "fortran.hpp"
 #include "profiler.hpp"
 #include "recovery.hpp"
+#include "report.hpp"
+#include "started.hpp"
 #include "stub.h"
 #include "summary.hpp"
 
 namespace paceline::preload {
 namespace {
 
-// Prints the current exception and calls the communicator's error handler, which by default ends
-// the program.
-int report(const char* name, MPI_Comm comm) {
-  int code = MPI_ERR_OTHER;
-  try {
-    throw;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "paceline: %s: %s\n", name, error.what());
-    if (error.fault() == Fault::usage) code = MPI_ERR_ARG;
-    if (error.fault() == Fault::resource) code = MPI_ERR_NO_MEM;
-    if (error.fault() == Fault::internal) code = MPI_ERR_INTERN;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "paceline: %s: %s\n", name, error.what());
-    code = MPI_ERR_NO_MEM;
-  }
-  PMPI_Comm_call_errhandler(comm, code);
-  return code;
-}
-
 void serve(Exchange& x) {
-  CommState& state = x.state;
+  CommState& state = *x.state;
   x.begin();
   ++state.calls;
   try {
@@ -49,9 +33,7 @@ void serve(Exchange& x) {
     state.is_spoilt = has_op(x.call.collective) && x.call.input == x.call.output;
     throw;
   }
-  CallStats& count = state.of(x.row);
-  ++count.served;
-  count.bytes += x.bytes;
+  state.of(x.row).add_served(x.bytes);
   x.end();
 }
 
@@ -63,7 +45,7 @@ int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
   try {
     state = state_of(comm);
     if (state && (state->communicator.valid() || state->why == FallbackReason::differed)) {
-      Exchange x = {*state, comm, row};
+      Exchange x = {state, comm, row};
       if (prepare(x)) return serve(x), MPI_SUCCESS;
     } else if (state) {
       state->count_passed(row, state->why);
@@ -71,6 +53,30 @@ int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
   } catch (const Error& error) {
     if (!state || error.fault() != Fault::mismatch || !goes_on_by_host(*state, comm, error))
       return report(name, comm);
+  } catch (...) {
+    return report(name, comm);
+  }
+  return host();
+}
+
+// The same for a call that must not wait for others. `start` takes the exchange and the call's name
+// and returns the request.
+template <class Prepare, class Start, class Host>
+int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request, Prepare&& prepare,
+                  Start&& start, Host&& host) noexcept {
+  try {
+    CommState* const state = state_without_joining(comm);
+    if (state && state->communicator.valid() && state->drives_started) {
+      Exchange x = {state, comm, row};
+      if (prepare(x)) {
+        *request = start(std::move(x), name);
+        return MPI_SUCCESS;
+      }
+    } else if (state) {
+      const bool is_valid = state->communicator.valid(), is_early = state->joins_in > 0;
+      state->count_passed(row, is_valid   ? FallbackReason::thread
+                               : is_early ? FallbackReason::early : state->why);
+    }
   } catch (...) {
     return report(name, comm);
   }
@@ -93,15 +99,38 @@ int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
         [&](Exchange& x) { return prepare_##name(UNWRAP values x); },                        \
         [&] { return PMPI_##name##suffix(UNWRAP values comm); });                            \
   }
+#define SERVE_STARTED(suffix, name, nonblocking, types, values)                              \
+  int I##name##suffix(UNWRAP types MPI_Comm comm, MPI_Request* request) noexcept {           \
+    return start_or_pass(                                                                    \
+        Row::I##name, "MPI_" #nonblocking #suffix, comm, request,                            \
+        [&](Exchange& x) { return prepare_##name(UNWRAP values x); }, start_call,            \
+        [&] { return PMPI_##nonblocking##suffix(UNWRAP values comm, request); });            \
+  }
+#ifdef PACELINE_MPI_HAS_PERSISTENT
+#define SERVE_PERSISTENT(suffix, name, types, values)                                        \
+  int name##_init##suffix(UNWRAP types MPI_Comm comm, MPI_Info info,                         \
+                          MPI_Request* request) noexcept {                                   \
+    return start_or_pass(                                                                    \
+        Row::name##_init, "MPI_" #name "_init" #suffix, comm, request,                       \
+        [&](Exchange& x) { return prepare_##name(UNWRAP values x); }, make_persistent,       \
+        [&] { return PMPI_##name##_init##suffix(UNWRAP values comm, info, request); });      \
+  }
+#else
+#define SERVE_PERSISTENT(suffix, name, types, values)
+#endif
+#define SERVE_ALL(suffix, name, nonblocking, types, values) \
+  SERVE(suffix, name, types, values)                        \
+  SERVE_STARTED(suffix, name, nonblocking, types, values)   \
+  SERVE_PERSISTENT(suffix, name, types, values)
 
 #define COUNT int
 #define COUNTS const int*
 #define DISPLS const int*
-#define SERVE_SERVED(name, types, values) SERVE(, name, types, values)
+#define SERVE_SERVED(name, nonblocking, types, values) SERVE_ALL(, name, nonblocking, types, values)
 #define SERVE_WITHOUT_COUNTS SERVE_SERVED
-#define SERVE_HOST(name, types, values)
+#define SERVE_HOST(name, nonblocking, types, values)
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
-  SERVE_##kind(name, types, values)
+  SERVE_##kind(name, nonblocking, types, values)
 #include "mpi_calls.def"
 #undef COUNT
 #undef COUNTS
@@ -113,10 +142,11 @@ int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
 #define COUNT MPI_Count
 #define COUNTS const MPI_Count*
 #define DISPLS const MPI_Aint*
-#define SERVE_SERVED(name, types, values) SERVE(_c, name, types, values)
-#define SERVE_WITHOUT_COUNTS(name, types, values)
+#define SERVE_SERVED(name, nonblocking, types, values) \
+  SERVE_ALL(_c, name, nonblocking, types, values)
+#define SERVE_WITHOUT_COUNTS(name, nonblocking, types, values)
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
-  SERVE_##kind(name, types, values)
+  SERVE_##kind(name, nonblocking, types, values)
 #include "mpi_calls.def"
 #endif
 
@@ -126,17 +156,61 @@ void put(paceline_function table[], int which, Function* function) {
   if (table[which]) table[which] = reinterpret_cast<paceline_function>(function);
 }
 
+#define REQUESTS MPI_Request*
+#define REQUEST MPI_Request
+#define REQUEST_AT(request) (&request)
+#define STATUSES MPI_Status*
+#define LENGTH int
+#define INTS int*
+#define WAIT(count, at, host) wait_for_all(count, at, host)
+#define ANY(count, at, host) wait_for_some(count, at, host, TESTED_ANY)
+#define SOME(count, at, host) wait_for_some(count, at, host, TESTED_SOME)
+#define TEST(count, at, host) look_at(count, at, host)
+#define LOOK(count, at, host) look_at(count, at, host)
+#define START(count, at, host) start_all(count, at, host)
+#define FREE(count, at, host) free_one(at, host)
+// The calls of MPI that do not wait, in the place of those that wait for some requests.
+#define TESTED_ANY                                            \
+  [&](int& code) {                                            \
+    int flag = 0;                                             \
+    code = PMPI_Testany(n, requests, index, &flag, status);   \
+    return flag || code != MPI_SUCCESS;                       \
+  }
+#define TESTED_SOME                                                 \
+  [&](int& code) {                                                  \
+    code = PMPI_Testsome(n, requests, done, indices, status);       \
+    return *done != 0 || code != MPI_SUCCESS;                       \
+  }
+#define PACELINE_ROW(kind, name, fortran, types, values, n, requests)          \
+  int name types noexcept {                                                    \
+    const auto host = [&] { return PMPI_##name values; };                      \
+    const auto at = [&](int i) { return (requests)[i]; };                      \
+    return kind((requests) ? n : 0, at, host);                                 \
+  }
+#include "mpi_requests.def"
+
 void serve_calls(paceline_function table[PACELINE_STUB_CALLS]) {
-#define PUT_HOST(name)
-#define PUT_WITHOUT_COUNTS(name) put(table, PACELINE_STUB_##name, name);
-#ifdef PACELINE_MPI_HAS_LONG_COUNTS
-#define PUT_SERVED(name) \
-  put(table, PACELINE_STUB_##name, name), put(table, PACELINE_STUB_##name##_c, name##_c);
+#define PUT(name, suffix)                                  \
+  put(table, PACELINE_STUB_##name##suffix, name##suffix);  \
+  put(table, PACELINE_STUB_I##name##suffix, I##name##suffix);
+#ifdef PACELINE_MPI_HAS_PERSISTENT
+#define PUT_ALL(name, suffix) \
+  PUT(name, suffix) put(table, PACELINE_STUB_##name##_init##suffix, name##_init##suffix);
 #else
-#define PUT_SERVED(name) put(table, PACELINE_STUB_##name, name);
+#define PUT_ALL PUT
+#endif
+#define PUT_HOST(name)
+#define PUT_WITHOUT_COUNTS(name) PUT_ALL(name, )
+#ifdef PACELINE_MPI_HAS_LONG_COUNTS
+#define PUT_SERVED(name) PUT_ALL(name, ) PUT_ALL(name, _c)
+#else
+#define PUT_SERVED(name) PUT_ALL(name, )
 #endif
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) PUT_##kind(name)
 #include "mpi_calls.def"
+#define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
+  put(table, PACELINE_STUB_##name, name);
+#include "mpi_requests.def"
   serve_fortran(table);
 }
 
@@ -161,7 +235,7 @@ int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS],
     const bool profiles = is_profile_wanted();
     if (!profiles || paceline::text_of(paceline::Option::preload) != "none") {
       serve_calls(table);
-      begin_states();
+      begin_states(end_started);
       count_host_calls(calls);
     }
     if (profiles) record_calls(table);

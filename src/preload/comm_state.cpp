@@ -7,10 +7,10 @@
 #include <mutex>
 #include <vector>
 
+#include "alone.hpp"
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "join.hpp"
-#include "refusals.hpp"
 #include "summary.hpp"
 
 namespace paceline::preload {
@@ -18,8 +18,9 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::vector<CommState*> states;
+  std::vector<std::shared_ptr<CommState>> states;
   Counts gone;  // of deleted states
+  void (*before_end)() = nullptr;
   int state_key = MPI_KEYVAL_INVALID;
   std::atomic<bool> is_running{false};   // from the first state to MPI_Finalize
   std::atomic<std::uint64_t> turn{1};    // changes when a state goes
@@ -43,10 +44,11 @@ thread_local Last last;
 // finish() has emptied the state by then.
 int delete_state(MPI_Comm, int, void* value, void*) {
   Registry& registry = Registry::get();
-  const std::unique_ptr<CommState> state(static_cast<CommState*>(value));
+  const auto state = static_cast<CommState*>(value)->shared_from_this();
   const std::lock_guard lock(registry.mutex);
   ++registry.turn;
-  std::erase(registry.states, state.get());
+  state->is_gone = true;
+  std::erase(registry.states, state);
   for (std::size_t c = 0; c < registry.gone.size(); ++c) registry.gone[c].add(state->counts[c]);
   return MPI_SUCCESS;
 }
@@ -55,6 +57,7 @@ int delete_state(MPI_Comm, int, void* value, void*) {
 // worlds are thus left before MPI ends.
 int finish(MPI_Comm, int, void*, void*) noexcept {
   Registry& registry = Registry::get();
+  if (registry.before_end) registry.before_end();
   registry.is_running = false;
   Counts counts;
   std::vector<Communicator> left;
@@ -62,7 +65,7 @@ int finish(MPI_Comm, int, void*, void*) noexcept {
     const std::lock_guard lock(registry.mutex);
     ++registry.turn;
     counts = registry.gone;
-    for (CommState* state : registry.states) {
+    for (const auto& state : registry.states) {
       for (std::size_t c = 0; c < counts.size(); ++c) counts[c].add(state->counts[c]);
       left.push_back(std::move(state->communicator));
       state->communicator = {};
@@ -71,7 +74,7 @@ int finish(MPI_Comm, int, void*, void*) noexcept {
   }
   left.clear();  // worlds of their own, in the order in which they were joined
   leave_worlds();
-  end_refusals();
+  end_alone();
   print_summary(counts);
   return MPI_SUCCESS;
 }
@@ -104,12 +107,12 @@ bool begin(Registry& registry) {
 }
 
 CommState* make(Registry& registry, MPI_Comm comm) {
-  auto state = std::make_unique<CommState>();
+  const auto state = std::make_shared<CommState>();
   describe(comm, *state);
   check(PMPI_Comm_set_attr(comm, registry.state_key, state.get()), "Comm_set_attr");
   const std::lock_guard lock(registry.mutex);
-  registry.states.push_back(state.get());
-  return state.release();
+  registry.states.push_back(state);
+  return state.get();
 }
 
 CommState* look_up(MPI_Comm comm) {
@@ -145,12 +148,19 @@ void CallStats::add(const CallStats& other) {
   for (std::size_t i = 0; i < passed.size(); ++i) passed[i] += other.passed[i];
 }
 
-void begin_states() { begin(Registry::get()); }
+void begin_states(void (*before_end)()) {
+  Registry::get().before_end = before_end;
+  begin(Registry::get());
+}
 
-CommState* state_of(MPI_Comm comm) {
+CommState* state_without_joining(MPI_Comm comm) {
   const bool is_last =
       last.state && last.comm == comm && last.turn == Registry::get().turn.load();
-  CommState* const state = is_last ? last.state : look_up(comm);
+  return is_last ? last.state : look_up(comm);
+}
+
+CommState* state_of(MPI_Comm comm) {
+  CommState* const state = state_without_joining(comm);
   if (state && state->joins_in > 0) join_in_time(comm, *state);
   return state;
 }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "host_mpi.hpp"
 #include "runtime/communicator.hpp"
@@ -16,17 +17,18 @@ namespace paceline::preload {
 // has a text for each.
 enum class FallbackReason {
   one_rank, between_groups, option, not_joined, empty, type, op, host, refused, differed, recovers,
-  early
+  early, thread
 };
-inline constexpr int kFallbackReasons = 12;
+inline constexpr int kFallbackReasons = 13;
 
-// The collectives of MPI: the rows of mpi_calls.def.
+// The collectives of MPI: the rows of mpi_calls.def, each in three forms.
 enum class Row {
-#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) name,
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
+  name, I##name, name##_init,
 #include "mpi_calls.def"
 };
 inline constexpr int kRows = 0
-#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) + 1
+#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) + 3
 #include "mpi_calls.def"
     ;
 
@@ -35,13 +37,19 @@ struct CallStats {
   std::array<std::uint64_t, kFallbackReasons> passed = {};
 
   void add(const CallStats& other);
+  void add_served(std::size_t length) {
+    ++served;
+    bytes += length;
+  }
 };
 using Counts = std::array<CallStats, kRows>;
 
-struct CommState {
+struct CommState : std::enable_shared_from_this<CommState> {
   Communicator communicator;  // invalid: all calls pass to the host, for the reason `why`
   FallbackReason why = FallbackReason::one_rank;
   int rank = 0, ranks = 1, nodes = 1;
+  bool drives_started = false;   // a thread may drive calls that are under way, on all ranks
+  bool is_gone = false;          // MPI has freed the communicator
   int joins_in = 0;   // calls up to and including the one that joins; 0: joined, or never joins
   std::uint32_t calls = 0;            // calls given to Paceline so far, numbered as Paceline does
   // After calls have differed between ranks (recovery.hpp): the last call that fails on this rank;
@@ -56,12 +64,16 @@ struct CommState {
   }
 };
 
-// Enables states from now, if MPI runs, until MPI_Finalize, which prints the summary.
-void begin_states();
+// Enables states from now, if MPI runs, until MPI_Finalize, which calls `before_end`, ends all and
+// prints the summary.
+void begin_states(void (*before_end)());
 
 // Returns the state of `comm`, which it makes if there is none. Null if MPI is not running or
 // `comm` is null: the call then passes, uncounted.
 CommState* state_of(MPI_Comm comm);
+
+// Returns the same without joining, which waits for other ranks: for calls that must not wait.
+CommState* state_without_joining(MPI_Comm comm);
 
 // True if the options let Paceline serve this collective.
 bool is_wanted(Collective collective);

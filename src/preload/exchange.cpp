@@ -8,7 +8,7 @@
 namespace paceline::preload {
 
 bool Exchange::pass(FallbackReason why) {
-  state.count_passed(row, why);
+  state->count_passed(row, why);
   return false;
 }
 
@@ -22,7 +22,7 @@ void Exchange::end() {
 }
 
 bool is_ours(Exchange& x, Collective collective, std::optional<std::size_t> bytes) {
-  CommState& state = x.state;
+  CommState& state = *x.state;
   if (state.why == FallbackReason::differed && is_wanted(collective)) check_not_ended(state);
   if (!state.communicator.valid()) return x.pass(state.why);
   if (!is_wanted(collective)) return x.pass(FallbackReason::option);

@@ -11,7 +11,7 @@
 namespace paceline::preload {
 
 struct Exchange {
-  CommState& state;
+  CommState* state;
   MPI_Comm comm;
   Row row;
   Call call = {};

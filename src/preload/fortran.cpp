@@ -1,5 +1,5 @@
 // The calls of Fortran programs that do not reach the functions in C: all of Open MPI; in MPICH's
-// family those of mpi_f08 without buffers.
+// family those of mpi_f08 without buffers, such as MPI_Barrier and MPI_Wait.
 #include "fortran.hpp"
 
 #include <dlfcn.h>
@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <vector>
+
+#include "started.hpp"
 
 namespace paceline::preload {
 namespace {
 
-std::array<paceline_function, PACELINE_STUB_CALLS> in_c;
+std::array<paceline_function, PACELINE_STUB_CALLS> before;   // those that serve, in C
 
 struct Variables {
   std::vector<const void*> in_place, bottom;   // of each library or program that has its own
@@ -62,25 +65,108 @@ bool is_one_of(const std::vector<const void*>& all, const void* address) {
 #define COUNTS const int*
 #define DISPLS const int*
 
-#define SERVE(suffix, name, types, values)                                              \
-  void name##suffix(UNWRAP types const MPI_Fint* comm, MPI_Fint* error) {               \
-    auto* const call = reinterpret_cast<decltype(&PMPI_##name)>(in_c[PACELINE_STUB_##name]); \
-    const int status = call(UNWRAP values PMPI_Comm_f2c(*comm));                        \
-    if (error) *error = status;                                                         \
+template <class Function>
+Function* as(paceline_function function) {
+  return reinterpret_cast<Function*>(function);
+}
+
+#define C_CALL(name) as<std::remove_pointer_t<decltype(&PMPI_##name)>>(before[PACELINE_STUB_##name])
+#define C_STARTED(name, c) \
+  as<std::remove_pointer_t<decltype(&PMPI_##name)>>(before[PACELINE_STUB_##c])
+
+#define SERVE(suffix, name, types, values)                                                        \
+  void name##suffix(UNWRAP types const MPI_Fint* comm, MPI_Fint* error) {                         \
+    const int status = C_CALL(name)(UNWRAP values PMPI_Comm_f2c(*comm));                          \
+    if (error) *error = status;                                                                   \
   }
+#define SERVE_STARTED(suffix, name, nonblocking, types, values)                                   \
+  void I##name##suffix(UNWRAP types const MPI_Fint* comm, MPI_Fint* request, MPI_Fint* error) {   \
+    MPI_Request own = MPI_REQUEST_NULL;                                                           \
+    const int status =                                                                            \
+        C_STARTED(nonblocking, I##name)(UNWRAP values PMPI_Comm_f2c(*comm), &own);                \
+    *request = PMPI_Request_c2f(own);                                                             \
+    if (error) *error = status;                                                                   \
+  }
+#ifdef PACELINE_MPI_HAS_PERSISTENT
+#define SERVE_PERSISTENT(suffix, name, types, values)                                             \
+  void name##_init##suffix(UNWRAP types const MPI_Fint* comm, const MPI_Fint* info,               \
+                           MPI_Fint* request, MPI_Fint* error) {                                  \
+    MPI_Request own = MPI_REQUEST_NULL;                                                           \
+    const int status = C_CALL(name##_init)(UNWRAP values PMPI_Comm_f2c(*comm),                    \
+                                           PMPI_Info_f2c(*info), &own);                           \
+    *request = PMPI_Request_c2f(own);                                                             \
+    if (error) *error = status;                                                                   \
+  }
+#else
+#define SERVE_PERSISTENT(suffix, name, types, values)
+#endif
+#define SERVE_ALL(suffix, name, nonblocking, types, values) \
+  SERVE(suffix, name, types, values)                        \
+  SERVE_STARTED(suffix, name, nonblocking, types, values)   \
+  SERVE_PERSISTENT(suffix, name, types, values)
 
 #ifdef OPEN_MPI
-#define SERVE_SERVED(name, types, values) \
-  SERVE(_f, name, types, values) SERVE(_f08, name, types, values)
+#define SERVE_SERVED(name, nonblocking, types, values) \
+  SERVE_ALL(_f, name, nonblocking, types, values)      \
+  SERVE_ALL(_f08, name, nonblocking, types, values)
 #define SERVE_WITHOUT_COUNTS SERVE_SERVED
 #else
-#define SERVE_SERVED(name, types, values)
-#define SERVE_WITHOUT_COUNTS(name, types, values) SERVE(_f08, name, types, values)
+#define SERVE_SERVED(name, nonblocking, types, values)
+#define SERVE_WITHOUT_COUNTS(name, nonblocking, types, values) \
+  SERVE_ALL(_f08, name, nonblocking, types, values)
 #endif
-#define SERVE_HOST(name, types, values)
+#define SERVE_HOST(name, nonblocking, types, values)
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
-  SERVE_##kind(name, types, values)
+  SERVE_##kind(name, nonblocking, types, values)
 #include "mpi_calls.def"
+
+// Requests: ours are completed first, then the host's function in Fortran is called.
+#define REQUESTS MPI_Fint*
+#define REQUEST MPI_Fint*
+#define REQUEST_AT(request) request
+#define STATUSES MPI_Fint*
+#define LENGTH FortranInt
+#define INTS MPI_Fint*
+#define WAIT(suffix, count, at, host) wait_for_all(count, at, host)
+#define ANY(suffix, count, at, host)                                                              \
+  wait_for_some(count, at, host, [&](int& code) {                                                 \
+    MPI_Fint flag = 0;                                                                            \
+    as<void(FortranInt, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*)>(                  \
+        before[PACELINE_STUB_Testany##suffix])(n, requests, index, &flag, status, error);         \
+    code = int(*error);                                                                           \
+    return flag || code != MPI_SUCCESS;                                                           \
+  })
+#define SOME(suffix, count, at, host)                                                             \
+  wait_for_some(count, at, host, [&](int& code) {                                                 \
+    as<void(FortranInt, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*)>(                  \
+        before[PACELINE_STUB_Testsome##suffix])(n, requests, done, indices, status, error);       \
+    code = int(*error);                                                                           \
+    return *done != 0 || code != MPI_SUCCESS;                                                     \
+  })
+#define TEST(suffix, count, at, host) look_at(count, at, host)
+#define LOOK(suffix, count, at, host) look_at(count, at, host)
+#define START(suffix, count, at, host) start_all(count, at, host)
+#define FREE(suffix, count, at, host) free_one(at, host)
+#define SERVE_REQUESTS(suffix, kind, name, types, values, n, requests)                            \
+  void name##suffix(UNWRAP types, MPI_Fint* error) {                                              \
+    using Function = void(UNWRAP types, MPI_Fint*);                                               \
+    MPI_Fint own = MPI_SUCCESS;                                                                   \
+    if (!error) error = &own;                                                                     \
+    const auto host = [&] {                                                                       \
+      as<Function>(before[PACELINE_STUB_##name##suffix])(UNWRAP values, error);                   \
+      return int(*error);                                                                         \
+    };                                                                                            \
+    const auto at = [&](int i) { return PMPI_Request_f2c((requests)[i]); };                       \
+    *error = MPI_Fint(kind(suffix, int(n), at, host));                                            \
+  }
+#ifdef OPEN_MPI
+#define REQUESTS_OF_FORTRAN(...) SERVE_REQUESTS(_f, __VA_ARGS__) SERVE_REQUESTS(_f08, __VA_ARGS__)
+#else
+#define REQUESTS_OF_FORTRAN(...) SERVE_REQUESTS(_f08, __VA_ARGS__)
+#endif
+#define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
+  REQUESTS_OF_FORTRAN(kind, name, types, values, n, requests)
+#include "mpi_requests.def"
 
 template <class Function>
 void put(paceline_function table[], int which, Function* function) {
@@ -96,19 +182,32 @@ FortranBuffer::operator void*() const {
 
 void serve_fortran(paceline_function table[PACELINE_STUB_CALLS]) {
   static_assert(sizeof(MPI_Fint) == sizeof(int), "arrays of counts are passed on as they are");
-  std::copy_n(table, PACELINE_STUB_CALLS, in_c.begin());
+  std::copy_n(table, PACELINE_STUB_CALLS, before.begin());
+#define PUT(name, suffix)                                  \
+  put(table, PACELINE_STUB_##name##suffix, name##suffix);  \
+  put(table, PACELINE_STUB_I##name##suffix, I##name##suffix);
+#ifdef PACELINE_MPI_HAS_PERSISTENT
+#define PUT_ALL(name, suffix) \
+  PUT(name, suffix) put(table, PACELINE_STUB_##name##_init##suffix, name##_init##suffix);
+#else
+#define PUT_ALL PUT
+#endif
 #ifdef OPEN_MPI
-#define PUT_SERVED(name) \
-  put(table, PACELINE_STUB_##name##_f, name##_f);                                       \
-  put(table, PACELINE_STUB_##name##_f08, name##_f08);
+#define PUT_SERVED(name) PUT_ALL(name, _f) PUT_ALL(name, _f08)
 #define PUT_WITHOUT_COUNTS PUT_SERVED
+#define PUT_REQUESTS(name)                         \
+  put(table, PACELINE_STUB_##name##_f, name##_f);  \
+  put(table, PACELINE_STUB_##name##_f08, name##_f08);
 #else
 #define PUT_SERVED(name)
-#define PUT_WITHOUT_COUNTS(name) put(table, PACELINE_STUB_##name##_f08, name##_f08);
+#define PUT_WITHOUT_COUNTS(name) PUT_ALL(name, _f08)
+#define PUT_REQUESTS(name) put(table, PACELINE_STUB_##name##_f08, name##_f08);
 #endif
 #define PUT_HOST(name)
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) PUT_##kind(name)
 #include "mpi_calls.def"
+#define PACELINE_ROW(kind, name, fortran, types, values, n, requests) PUT_REQUESTS(name)
+#include "mpi_requests.def"
 }
 
 }  // namespace paceline::preload

@@ -32,6 +32,7 @@ constexpr int kJoiningCall = 3;
 // The communicator of all processes. Communicators joined later are groups of it.
 struct Everybody {
   Communicator communicator;
+  bool drives_started = false;
   std::vector<int> position_of;  // by rank in MPI_COMM_WORLD
   long id = 0;                   // equal on all its ranks
 };
@@ -108,12 +109,13 @@ struct Own {
 };
 
 // Returns the options with this front end's defaults: no time-out, because MPI has none and ranks
-// may wait for hours; and progress inside the program's own calls.
+// may wait for hours; and progress inside the program's own calls until it starts the first one
+// without waiting for it.
 WorldConfig config_of_drop_in() {
   WorldConfig config = config_from_options();
   const auto is_default = [](Option option) { return value_of(row_of(option)).is_default; };
   if (is_default(Option::timeout_ms)) config.timeout_ms = 0;
-  if (is_default(Option::progress)) config.progress = Progress::caller;
+  if (is_default(Option::progress)) config.progress = Progress::when_started;
   config.profile_dir = "";   // the profiler records the program's calls of MPI instead
   config.meanwhile = progress_mpi;
   config.call_site = native_call_site;
@@ -183,27 +185,30 @@ std::string trouble_of(Step&& step) {
 }
 
 // Joins the ranks of `comm` as a world of their own; invalid on all ranks if one of them failed.
-Communicator join_apart(MPI_Comm comm, const CommState& state, const WorldConfig& config) {
+Communicator join_apart(MPI_Comm comm, CommState& state, const WorldConfig& config) {
   Communicator joined;
   const std::string trouble = trouble_of([&] {
     const Own own(comm, state.rank);
     joined = join_mpi(*mpi::make_from_header(), &own.comm, config);
   });
-  int all_joined = trouble.empty();
-  check(PMPI_Allreduce(MPI_IN_PLACE, &all_joined, 1, MPI_INT, MPI_MIN, comm), "Allreduce");
-  if (!trouble.empty()) say(state, trouble);
-  return all_joined ? joined : Communicator();
+  const bool has_joined = trouble.empty();
+  int all_have[] = {has_joined, has_joined && joined.has_progress_thread()};
+  check(PMPI_Allreduce(MPI_IN_PLACE, all_have, 2, MPI_INT, MPI_MIN, comm), "Allreduce");
+  if (!has_joined) say(state, trouble);
+  state.drives_started = all_have[1];
+  return all_have[0] ? joined : Communicator();
 }
 
 // Keeps `joined` if it has all processes. Threads may join several such communicators at once, and
 // finish in a different order on each rank. All ranks keep the one with the least number.
-void remember(const Communicator& joined, const std::vector<int>& ranks, long id) {
+void remember(const CommState& joined, const std::vector<int>& ranks, long id) {
   Process& process = Process::get();
   int all = 0;
   check(PMPI_Comm_size(MPI_COMM_WORLD, &all), "Comm_size");
   if (ranks.size() != std::size_t(all)) return;
   auto everybody = std::make_shared<Everybody>();
-  everybody->communicator = joined;
+  everybody->communicator = joined.communicator;
+  everybody->drives_started = joined.drives_started;
   everybody->position_of.assign(std::size_t(all), 0);
   for (std::size_t r = 0; r < ranks.size(); ++r)
     everybody->position_of[std::size_t(ranks[r])] = static_cast<int>(r);
@@ -299,7 +304,8 @@ void join(MPI_Comm comm, CommState& state) {
       agreed.world ? part_of(*agreed.world, ranks, agreed.id) : join_apart(comm, state, *config);
   if (!state.communicator.valid()) return;
   state.nodes = state.communicator.nodes();
-  if (!agreed.world) remember(state.communicator, ranks, agreed.id);
+  if (agreed.world) state.drives_started = agreed.world->drives_started;
+  else remember(state, ranks, agreed.id);
 }
 
 void leave_worlds() {

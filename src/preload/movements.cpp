@@ -20,12 +20,13 @@ bool is_side_refused(const Operand& side) {
 }
 
 // True if the host would refuse this side, or that `in` lies where `own`, a piece of the other one
-// or null, does.
+// or null, does. Nothing may lie anywhere.
 bool are_sides_refused(const Exchange& x, Collective collective, const Operand& in,
                        const Operand& out, const void* own) {
   return is_side_refused(in) || is_side_refused(out) ||
          are_refused(collective,
-                     {named(x, in), named(x, out), own, in.described().count_of(0)});
+                     {named(x, in), named(x, out), in.bytes() > 0 ? own : nullptr,
+                      in.described().count_of(0)});
 }
 
 bool are_alike(const Operand& a, int i, const Operand& b, int k) {
@@ -36,7 +37,7 @@ bool are_alike(const Operand& a, int i, const Operand& b, int k) {
 // A rank's own piece, as the long buffer and the short one tell it.
 void check_own_piece(const Exchange& x, std::size_t sent, std::size_t received) {
   if (sent != received)
-    fail(Fault::usage, "rank ", x.state.rank, " sends ", sent, " bytes and receives ", received,
+    fail(Fault::usage, "rank ", x.state->rank, " sends ", sent, " bytes and receives ", received,
          " of each rank; both must be equal.");
 }
 
@@ -46,17 +47,17 @@ bool is_even(const std::vector<std::size_t>& sizes) {
   return true;
 }
 
-bool is_rank(const Exchange& x, int root) { return root >= 0 && root < x.state.ranks; }
+bool is_rank(const Exchange& x, int root) { return root >= 0 && root < x.state->ranks; }
 
 // Many ranks allow MPI_IN_PLACE only at the root; a host that does not look would read from there.
 [[noreturn]] void in_place_away_from_root(const Exchange& x, Collective collective) {
-  fail(Fault::usage, name_of(collective), ": rank ", x.state.rank,
+  fail(Fault::usage, name_of(collective), ": rank ", x.state->rank,
        " passes MPI_IN_PLACE; only the root may.");
 }
 
 bool allgather(Exchange& x, const Described& from, const Described& into) {
   const bool in_place = from.buffer == MPI_IN_PLACE;
-  const int me = x.state.rank;
+  const int me = x.state->rank;
   if (!into.is_right() || (!in_place && !from.is_right())) return false;
   x.output = Operand(into);
   if (!is_ours(x, Collective::allgather, x.output.bytes())) return false;
@@ -79,8 +80,8 @@ bool allgather(Exchange& x, const Described& from, const Described& into) {
 }
 
 bool gather(Exchange& x, const Described& from, const Described& into, int root) {
-  const bool at_root = x.state.rank == root, in_place = at_root && from.buffer == MPI_IN_PLACE;
-  const int me = x.state.rank;
+  const bool at_root = x.state->rank == root, in_place = at_root && from.buffer == MPI_IN_PLACE;
+  const int me = x.state->rank;
   if (!is_rank(x, root) || (at_root && !into.is_right())) return false;
   if (from.buffer == MPI_IN_PLACE && !at_root) in_place_away_from_root(x, Collective::gather);
   if (!in_place && !from.is_right()) return false;
@@ -88,7 +89,7 @@ bool gather(Exchange& x, const Described& from, const Described& into, int root)
   if (!in_place) x.input = Operand(from);
   const std::size_t piece = in_place ? x.output.bytes(me) : x.input.bytes();
   std::optional<std::size_t> all;
-  if (!x.call.uneven) all = piece * std::size_t(x.state.ranks);
+  if (!x.call.uneven) all = piece * std::size_t(x.state->ranks);
   if (!is_ours(x, Collective::gather, all)) return false;
   const void* own = nullptr;
   if (at_root && !in_place) {
@@ -108,8 +109,8 @@ bool gather(Exchange& x, const Described& from, const Described& into, int root)
 }
 
 bool scatter(Exchange& x, const Described& from, const Described& into, int root) {
-  const bool at_root = x.state.rank == root, in_place = at_root && into.buffer == MPI_IN_PLACE;
-  const int me = x.state.rank;
+  const bool at_root = x.state->rank == root, in_place = at_root && into.buffer == MPI_IN_PLACE;
+  const int me = x.state->rank;
   if (!is_rank(x, root) || (at_root && !from.is_right())) return false;
   if (into.buffer == MPI_IN_PLACE && !at_root) in_place_away_from_root(x, Collective::scatter);
   if (!in_place && !into.is_right()) return false;
@@ -117,7 +118,7 @@ bool scatter(Exchange& x, const Described& from, const Described& into, int root
   if (!in_place) x.output = Operand(into);
   const std::size_t piece = in_place ? x.input.bytes(me) : x.output.bytes();
   std::optional<std::size_t> all;
-  if (!x.call.uneven) all = piece * std::size_t(x.state.ranks);
+  if (!x.call.uneven) all = piece * std::size_t(x.state->ranks);
   if (!is_ours(x, Collective::scatter, all)) return false;
   const void* own = nullptr;
   if (at_root && !in_place) {
@@ -144,7 +145,7 @@ bool alltoall(Exchange& x, const Described& from, const Described& into) {
   if (!x.call.uneven) all = x.output.bytes();
   if (!is_ours(x, Collective::alltoall, all)) return false;
   if (!in_place) {
-    const int me = x.state.rank;
+    const int me = x.state->rank;
     check_own_piece(x, x.input.bytes(me), x.output.bytes(me));
     if (are_sides_refused(x, Collective::alltoall, x.input, x.output, into.buffer))
       return x.pass(FallbackReason::refused);
@@ -156,7 +157,7 @@ bool alltoall(Exchange& x, const Described& from, const Described& into) {
   x.call.counts_received = x.output.sizes();
   x.call.output = x.output.address();
   x.call.input = in_place ? x.output.address() : x.input.address();
-  x.pieces_read = in_place ? x.state.ranks : 0;
+  x.pieces_read = in_place ? x.state->ranks : 0;
   return true;
 }
 
@@ -165,13 +166,13 @@ bool alltoall(Exchange& x, const Described& from, const Described& into) {
 bool prepare_Barrier(Exchange& x) { return is_ours(x, Collective::barrier, 0); }
 
 bool prepare_Bcast(void* buffer, std::int64_t n, MPI_Datatype type, int root, Exchange& x) {
-  const Described data = {x.comm, buffer, type, 1, n};
+  const Described data = {buffer, type, 1, n};
   if (!data.is_right() || !is_rank(x, root)) return false;
   x.output = Operand(data);
   if (!is_ours(x, Collective::broadcast, x.output.bytes())) return false;
   if (are_sides_refused(x, Collective::broadcast, x.output, x.output, nullptr))
     return x.pass(FallbackReason::refused);
-  const bool at_root = x.state.rank == root;
+  const bool at_root = x.state->rank == root;
   x.call.root = root;
   x.call.count = x.output.bytes();
   x.call.output = x.output.address();
@@ -182,55 +183,55 @@ bool prepare_Bcast(void* buffer, std::int64_t n, MPI_Datatype type, int root, Ex
 
 bool prepare_Allgather(const void* in, std::int64_t n, MPI_Datatype type, void* out, std::int64_t m,
                        MPI_Datatype into, Exchange& x) {
-  return allgather(x, {x.comm, in, type, 1, n}, {x.comm, out, into, x.state.ranks, m});
+  return allgather(x, {in, type, 1, n}, {out, into, x.state->ranks, m});
 }
 
 bool prepare_Allgatherv(const void* in, std::int64_t n, MPI_Datatype type, void* out,
                         Lengths counts, Lengths places, MPI_Datatype into, Exchange& x) {
   if (!counts || !places) return false;
-  return allgather(x, {x.comm, in, type, 1, n},
-                   {x.comm, out, into, x.state.ranks, 0, counts, places});
+  return allgather(x, {in, type, 1, n},
+                   {out, into, x.state->ranks, 0, counts, places});
 }
 
 bool prepare_Gather(const void* in, std::int64_t n, MPI_Datatype type, void* out, std::int64_t m,
                     MPI_Datatype into, int root, Exchange& x) {
-  return gather(x, {x.comm, in, type, 1, n}, {x.comm, out, into, x.state.ranks, m}, root);
+  return gather(x, {in, type, 1, n}, {out, into, x.state->ranks, m}, root);
 }
 
 bool prepare_Gatherv(const void* in, std::int64_t n, MPI_Datatype type, void* out, Lengths counts,
                      Lengths places, MPI_Datatype into, int root, Exchange& x) {
-  if (x.state.rank == root && (!counts || !places)) return false;
+  if (x.state->rank == root && (!counts || !places)) return false;
   x.call.uneven = true;
-  return gather(x, {x.comm, in, type, 1, n},
-                {x.comm, out, into, x.state.ranks, 0, counts, places}, root);
+  return gather(x, {in, type, 1, n},
+                {out, into, x.state->ranks, 0, counts, places}, root);
 }
 
 bool prepare_Scatter(const void* in, std::int64_t n, MPI_Datatype type, void* out, std::int64_t m,
                      MPI_Datatype into, int root, Exchange& x) {
-  return scatter(x, {x.comm, in, type, x.state.ranks, n}, {x.comm, out, into, 1, m}, root);
+  return scatter(x, {in, type, x.state->ranks, n}, {out, into, 1, m}, root);
 }
 
 bool prepare_Scatterv(const void* in, Lengths counts, Lengths places, MPI_Datatype type, void* out,
                       std::int64_t m, MPI_Datatype into, int root, Exchange& x) {
-  if (x.state.rank == root && (!counts || !places)) return false;
+  if (x.state->rank == root && (!counts || !places)) return false;
   x.call.uneven = true;
-  return scatter(x, {x.comm, in, type, x.state.ranks, 0, counts, places},
-                 {x.comm, out, into, 1, m}, root);
+  return scatter(x, {in, type, x.state->ranks, 0, counts, places},
+                 {out, into, 1, m}, root);
 }
 
 bool prepare_Alltoall(const void* in, std::int64_t n, MPI_Datatype type, void* out, std::int64_t m,
                       MPI_Datatype into, Exchange& x) {
-  const int ranks = x.state.ranks;
-  return alltoall(x, {x.comm, in, type, ranks, n}, {x.comm, out, into, ranks, m});
+  const int ranks = x.state->ranks;
+  return alltoall(x, {in, type, ranks, n}, {out, into, ranks, m});
 }
 
 bool prepare_Alltoallv(const void* in, Lengths counts, Lengths places, MPI_Datatype type, void* out,
                        Lengths received, Lengths received_places, MPI_Datatype into, Exchange& x) {
   if (!received || !received_places || (in != MPI_IN_PLACE && (!counts || !places))) return false;
-  const int ranks = x.state.ranks;
+  const int ranks = x.state->ranks;
   x.call.uneven = true;
-  return alltoall(x, {x.comm, in, type, ranks, 0, counts, places},
-                  {x.comm, out, into, ranks, 0, received, received_places});
+  return alltoall(x, {in, type, ranks, 0, counts, places},
+                  {out, into, ranks, 0, received, received_places});
 }
 
 }  // namespace paceline::preload

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/copy_bytes.hpp"
+#include "base/error.hpp"
 #include "device.hpp"
 #include "packing.hpp"
 
@@ -86,6 +87,7 @@ Operand::Operand(const Described& buffer) : of_(buffer), element_(find_element(b
 
 Operand::~Operand() {
   if (own_) Spare::get().give(std::move(own_), room_);
+  if (has_type_) PMPI_Type_free(&of_.type);
 }
 
 void Operand::swap(Operand& other) noexcept {
@@ -99,8 +101,26 @@ void Operand::swap(Operand& other) noexcept {
   std::swap(is_apart_, other.is_apart_);
   std::swap(is_on_device_, other.is_on_device_);
   std::swap(is_looked_at_, other.is_looked_at_);
+  std::swap(has_type_, other.has_type_);
+  std::swap(kept_counts_, other.kept_counts_);
+  std::swap(kept_places_, other.kept_places_);
   std::swap(own_, other.own_);
   std::swap(room_, other.room_);
+}
+
+void Operand::keep_description() {
+  const auto keep = [&](Lengths& array, std::vector<std::int64_t>& kept) {
+    for (int piece = 0; array && piece < of_.pieces; ++piece) kept.push_back(array[piece]);
+    if (array) array = kept.data();
+  };
+  keep(of_.counts, kept_counts_);
+  keep(of_.places, kept_places_);
+  MPI_Datatype own = MPI_DATATYPE_NULL;
+  if (element_ || of_.type == MPI_DATATYPE_NULL || has_type_) return;
+  if (PMPI_Type_dup(of_.type, &own) != MPI_SUCCESS)
+    fail(Fault::usage, "PMPI_Type_dup refused the datatype.");
+  of_.type = own;
+  has_type_ = true;
 }
 
 bool Operand::is_direct() {
@@ -146,8 +166,8 @@ void Operand::move_piece(int piece, bool is_load) {
   const auto count = std::size_t(of_.count_of(piece));
   HostCopy copy(place_of(piece), count, of_.type, true);   // what is between the elements stays
   if (element_) copy_bytes(is_load ? own : copy.address(), is_load ? copy.address() : own, n);
-  else if (is_load) pack(copy.address(), count, of_.type, own, n, of_.comm);
-  else unpack(own, n, copy.address(), count, of_.type, of_.comm);
+  else if (is_load) pack(copy.address(), count, of_.type, own, n);
+  else unpack(own, n, copy.address(), count, of_.type);
   if (!is_load) copy.put_back();
 }
 

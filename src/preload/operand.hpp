@@ -44,7 +44,6 @@ class Lengths {
 // without `places` each begins where the one before it ends. `places` are in extents of the
 // datatype.
 struct Described {
-  MPI_Comm comm = MPI_COMM_NULL;   // of the call
   const void* buffer = nullptr;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   int pieces = 1;
@@ -78,6 +77,8 @@ class Operand {
 
   // Gives the operand memory of its own even where the buffer itself would do.
   void keep_apart() { is_apart_ = true; }
+  // The program may free the datatype, and the arrays, while the operand lives.
+  void keep_description();
   // The contiguous bytes: the buffer itself, or memory of the operand, whose content load() copies
   // from the buffer and store() copies into it. Both throw a usage error if MPI refuses the
   // datatype, a resource error if the driver of a GPU cannot copy.
@@ -98,7 +99,8 @@ class Operand {
   std::size_t bytes_ = 0, piece_ = 0;
   std::vector<std::size_t> sizes_, offsets_;   // one offset more than pieces
   bool is_dense_ = true;    // predefined elements, one piece behind the other
-  bool is_apart_ = false, is_on_device_ = false, is_looked_at_ = false;
+  bool is_apart_ = false, is_on_device_ = false, is_looked_at_ = false, has_type_ = false;
+  std::vector<std::int64_t> kept_counts_, kept_places_;
   std::unique_ptr<std::byte[]> own_;
   std::size_t room_ = 0;    // of own_
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "alone.hpp"
 #include "base/error.hpp"
 
 namespace paceline::preload {
@@ -70,12 +71,12 @@ std::size_t packed_bytes(std::size_t count, MPI_Datatype type) {
 }
 
 void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::byte* packed,
-          std::size_t bytes, MPI_Comm comm) {
+          std::size_t bytes) {
   in_parts(count, bytes, [&](int n, std::size_t first, std::size_t length) {
     const Placed from(element_at(buffer, std::int64_t(first), type), n, type);
     int position = 0;
     check(PMPI_Pack(from.buffer(), from.count(), from.type(), packed, static_cast<int>(length),
-                    &position, comm),
+                    &position, alone()),
           "Pack");
     check_all(position, length, "Pack");
     packed += length;
@@ -83,12 +84,12 @@ void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::byte* p
 }
 
 void unpack(const std::byte* packed, std::size_t bytes, void* buffer, std::size_t count,
-            MPI_Datatype type, MPI_Comm comm) {
+            MPI_Datatype type) {
   in_parts(count, bytes, [&](int n, std::size_t first, std::size_t length) {
     const Placed into(element_at(buffer, std::int64_t(first), type), n, type);
     int position = 0;
     check(PMPI_Unpack(packed, static_cast<int>(length), &position, into.buffer(), into.count(),
-                      into.type(), comm),
+                      into.type(), alone()),
           "Unpack");
     check_all(position, length, "Unpack");
     packed += length;

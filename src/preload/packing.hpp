@@ -16,9 +16,9 @@ std::size_t packed_bytes(std::size_t count, MPI_Datatype type);
 // the elements themselves, so that one side of a message may pack and the other not. Throws a
 // resource error for an element of more than 2 GiB.
 void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::byte* packed,
-          std::size_t bytes, MPI_Comm comm);
+          std::size_t bytes);
 void unpack(const std::byte* packed, std::size_t bytes, void* buffer, std::size_t count,
-            MPI_Datatype type, MPI_Comm comm);
+            MPI_Datatype type);
 
 // Returns the address of the element with this index.
 void* element_at(const void* buffer, std::int64_t index, MPI_Datatype type);

@@ -71,14 +71,22 @@ constexpr bool kCallsC_f = kFortranCallsC, kCallsC_f08 = false;
   FORM(_f, name, types, values, bytes) FORM(_f08, name, types, values, bytes)
 #include "mpi_calls.def"
 
+#define REQUEST MPI_Fint*
+#define REQUEST_AT(request) request
 #define WAIT(n, body) waited(int(n), at, body)
+#define ANY WAIT
+#define SOME WAIT
+#define TEST WAIT
+#define LOOK(n, body) body()
 #define START(n, body) started(int(n), at, HERE, body)
 #define FREE(n, body) freed(at, body)
 #define REQUEST_FORM(suffix, kind, name, types, values, n, requests)           \
   int name##suffix(UNWRAP types, MPI_Fint* error) {                            \
     BODY(suffix, name##suffix, (UNWRAP types, MPI_Fint*),                      \
          (UNWRAP values, error));                                              \
-    const auto at = [&](int i) { return PMPI_Request_f2c(requests[i]); };      \
+    [[maybe_unused]] const auto at = [&](int i) {                              \
+      return PMPI_Request_f2c((requests)[i]);                                  \
+    };                                                                         \
     return kind(n, body);                                                      \
   }
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \

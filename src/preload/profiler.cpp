@@ -61,15 +61,21 @@ namespace {
 #define STATUSES MPI_Status*
 #define LENGTH int
 #define INTS int*
-#define WAIT(n, body) waited(requests ? n : 0, at, body)
-#define START(n, body) started(requests ? n : 0, at, CALLER, body)
+#define REQUEST MPI_Request
+#define REQUEST_AT(request) (&request)
+#define WAIT(n, body) waited(n, at, body)
+#define ANY WAIT
+#define SOME WAIT
+#define TEST WAIT
+#define LOOK(n, body) body()   // its record ends with the request
+#define START(n, body) started(n, at, CALLER, body)
 #define FREE(n, body) freed(at, body)
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests)                  \
   int name types {                                                                     \
     using Function = int types;                                                        \
-    const auto at = [&](int i) { return requests[i]; };                                \
+    [[maybe_unused]] const auto at = [&](int i) { return (requests)[i]; };             \
     const auto body = [&] { return host_as<Function>(PACELINE_STUB_##name) values; };  \
-    return kind(n, body);                                                              \
+    return kind((requests) ? n : 0, body);                                             \
   }
 #include "mpi_requests.def"
 

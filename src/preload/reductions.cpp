@@ -57,7 +57,7 @@ void take_pieces(Exchange& x, Described all, const Described& own) {
 // read from that address.
 bool in_place_away_from_root(Exchange& x) {
   if (kFamily.starts_with("Open MPI")) return x.pass(FallbackReason::refused);
-  fail(Fault::usage, "reduce: rank ", x.state.rank,
+  fail(Fault::usage, "reduce: rank ", x.state->rank,
        " passes MPI_IN_PLACE; only the root may, others must pass their input.");
 }
 
@@ -68,24 +68,24 @@ bool prepare_Allreduce(const void* in, void* out, std::int64_t n, MPI_Datatype t
   if (n < 0 || !is_reduction(x, Collective::allreduce, std::size_t(n), type, op)) return false;
   if (are_refused(Collective::allreduce, {in, out, out, n})) return x.pass(FallbackReason::refused);
   x.call.count = std::size_t(n);
-  take(x, in, {x.comm, out, type, 1, n});
+  take(x, in, {out, type, 1, n});
   return true;
 }
 
 bool prepare_Reduce(const void* in, void* out, std::int64_t n, MPI_Datatype type, MPI_Op op,
                     int root, Exchange& x) {
-  if (n < 0 || root < 0 || root >= x.state.ranks) return false;
+  if (n < 0 || root < 0 || root >= x.state->ranks) return false;
   if (!is_reduction(x, Collective::reduce, std::size_t(n), type, op)) return false;
   x.call.root = root;
   x.call.count = std::size_t(n);
-  const bool at_root = x.state.rank == root;  // elsewhere `out` may be anything
+  const bool at_root = x.state->rank == root;  // elsewhere `out` may be anything
   if (!at_root && in == MPI_IN_PLACE) return in_place_away_from_root(x);
   if (are_refused(Collective::reduce, {in, at_root ? out : in, at_root ? out : nullptr, n}))
     return x.pass(FallbackReason::refused);
   if (at_root) {
-    take(x, in, {x.comm, out, type, 1, n});
+    take(x, in, {out, type, 1, n});
   } else {
-    x.input = Operand({x.comm, in, type, 1, n});
+    x.input = Operand({in, type, 1, n});
     x.call.input = x.input.address();
   }
   return true;
@@ -93,18 +93,18 @@ bool prepare_Reduce(const void* in, void* out, std::int64_t n, MPI_Datatype type
 
 bool prepare_Reduce_scatter_block(const void* in, void* out, std::int64_t n, MPI_Datatype type,
                                   MPI_Op op, Exchange& x) {
-  const std::size_t all = std::size_t(std::max<std::int64_t>(n, 0)) * std::size_t(x.state.ranks);
+  const std::size_t all = std::size_t(std::max<std::int64_t>(n, 0)) * std::size_t(x.state->ranks);
   if (n < 0 || !is_reduction(x, Collective::reduce_scatter, all, type, op)) return false;
   if (are_refused(Collective::reduce_scatter, {in, out, out, n}))
     return x.pass(FallbackReason::refused);
   x.call.count = std::size_t(n);
-  take_pieces(x, {x.comm, in, type, x.state.ranks, n}, {x.comm, out, type, 1, n});
+  take_pieces(x, {in, type, x.state->ranks, n}, {out, type, 1, n});
   return true;
 }
 
 bool prepare_Reduce_scatter(const void* in, void* out, Lengths counts, MPI_Datatype type, MPI_Op op,
                             Exchange& x) {
-  const int ranks = x.state.ranks;
+  const int ranks = x.state->ranks;
   std::size_t all = 0;
   bool is_even = true;
   for (int r = 0; counts && r < ranks; ++r) {
@@ -113,13 +113,13 @@ bool prepare_Reduce_scatter(const void* in, void* out, Lengths counts, MPI_Datat
     is_even = is_even && counts[r] == counts[0];
   }
   if (!counts || !is_reduction(x, Collective::reduce_scatter, all, type, op)) return false;
-  const std::int64_t n = counts[x.state.rank];
+  const std::int64_t n = counts[x.state->rank];
   if (are_refused(Collective::reduce_scatter, {in, out || n > 0 ? out : in, out, n}))
     return x.pass(FallbackReason::refused);
   x.call.count = std::size_t(n);
   x.call.uneven = !is_even;
   for (int r = 0; !is_even && r < ranks; ++r) x.call.counts.push_back(std::size_t(counts[r]));
-  take_pieces(x, {x.comm, in, type, ranks, 0, counts}, {x.comm, out, type, 1, n});
+  take_pieces(x, {in, type, ranks, 0, counts}, {out, type, 1, n});
   return true;
 }
 

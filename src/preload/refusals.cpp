@@ -3,21 +3,11 @@
 #include <array>
 #include <mutex>
 
+#include "alone.hpp"
 #include "base/error.hpp"
 
 namespace paceline::preload {
 namespace {
-
-// A communicator of this rank alone that returns errors.
-struct Alone {
-  std::mutex mutex;
-  MPI_Comm comm = MPI_COMM_NULL;
-
-  static Alone& get() {
-    static Alone* const one = new Alone;
-    return *one;
-  }
-};
 
 void check(int code, const char* what) {
   if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
@@ -44,13 +34,9 @@ class Unheard {
 // True if the host refuses the call that `make` makes on that communicator.
 template <class Make>
 bool refuses(Make&& make) {
-  Alone& alone = Alone::get();
-  const std::lock_guard lock(alone.mutex);
-  if (alone.comm == MPI_COMM_NULL) {
-    check(PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &alone.comm), "Comm_split");
-    check(PMPI_Comm_set_errhandler(alone.comm, MPI_ERRORS_RETURN), "Comm_set_errhandler");
-  }
-  return make(alone.comm) != MPI_SUCCESS;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return make(alone()) != MPI_SUCCESS;
 }
 
 // True if the host refuses elements of 0 bytes from `in` to `out`. A host that checks addresses
@@ -127,12 +113,6 @@ bool is_refused(const void* buffer, std::int64_t count, MPI_Datatype type) {
   return refuses([&](MPI_Comm comm) {
     return PMPI_Bcast(const_cast<void*>(buffer), count > 0 ? 1 : 0, type, 0, comm);
   });
-}
-
-void end_refusals() {
-  Alone& alone = Alone::get();
-  const std::lock_guard lock(alone.mutex);
-  if (alone.comm != MPI_COMM_NULL) PMPI_Comm_free(&alone.comm);
 }
 
 }  // namespace paceline::preload

@@ -31,7 +31,4 @@ inline bool are_refused(Collective collective, const Buffers& b) {
 // The same for a buffer whose datatype is not predefined, for instance not committed.
 bool is_refused(const void* buffer, std::int64_t count, MPI_Datatype type);
 
-// Frees the communicator before MPI ends.
-void end_refusals();
-
 }  // namespace paceline::preload

@@ -246,6 +246,7 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
 #undef DISPLS
 
 #define REQUESTS void*
+#define REQUEST handle
 #define STATUSES void*
 #define LENGTH int
 #define INTS int*
@@ -254,6 +255,7 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
 #include "mpi_requests.def"
 #undef LENGTH
 #undef INTS
+#undef REQUEST
 
 #undef IN
 #undef OUT
@@ -277,6 +279,7 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
 #define AINTS void*
 #define LENGTH void*
 #define INTS void*
+#define REQUEST void*
 #define FORTRAN_STUB(symbol, which, types, values) \
   STUB(EXPORTED, symbol, which, types, values, (lacks(#symbol), 0))
 #define STUBS_OF_FORTRAN(name, fortran, tail, suffix, types, values)                            \

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kWhy[] = {
     "one rank",  "between groups", "PACELINE_PRELOAD", "not joined", "no data",
     "datatype",  "operation",      "host is faster", "wrong arguments", "calls differed",
-    "ULFM",      "first calls",
+    "ULFM",      "first calls",    "no thread may drive them",
 };
 static_assert(sizeof kWhy / sizeof *kWhy == kFallbackReasons);
 
@@ -57,11 +57,15 @@ std::string lines_of(const Counts& counts) {
   times({PACELINE_STUB_##name##_f, PACELINE_STUB_##name##_f08, PACELINE_STUB_##name##_f08ts})
 #define HOSTS(name, c) \
   add_hosts(text, "MPI_" #name, times({PACELINE_STUB_##c, PACELINE_STUB_##c##_c}), IN_FORTRAN(c));
-#define LINE_SERVED(name) serves("MPI_" #name, Row::name);
-#define LINE_WITHOUT_COUNTS LINE_SERVED
-#define LINE_HOST(name) HOSTS(name, name)
+#define LINES_SERVED(name, nonblocking)      \
+  serves("MPI_" #name, Row::name);           \
+  serves("MPI_" #nonblocking, Row::I##name); \
+  serves("MPI_" #name "_init", Row::name##_init);
+#define LINES_WITHOUT_COUNTS LINES_SERVED
+#define LINES_HOST(name, nonblocking) \
+  HOSTS(name, name) HOSTS(nonblocking, I##name) HOSTS(name##_init, name##_init)
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) \
-  LINE_##kind(name) HOSTS(nonblocking, I##name) HOSTS(name##_init, name##_init)
+  LINES_##kind(name, nonblocking)
 #include "mpi_calls.def"
   return text;
 }

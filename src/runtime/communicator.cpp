@@ -29,7 +29,7 @@ std::string Communicator::broken() const {
 bool Communicator::is_called() const { return state_->session->is_called(*state_->group); }
 
 bool Communicator::has_progress_thread() const {
-  return state_->session->config().progress == Progress::thread;
+  return state_->session->config().progress != Progress::caller;
 }
 void Communicator::abort(const std::string& why) {
   state_->session->failures().abort(*state_->group, why);
@@ -38,6 +38,7 @@ void Communicator::abort(const std::string& why) {
 Request Communicator::start(const Call& call) try {
   const Profiled profiled(state_->session->profile(), *state_->group, call, true);
   CommunicatorState& s = *state_;
+  s.session->expect_starts();
   s.arrivals.settle(call);
   const bool may_be_known = !call.device.end && !s.arrivals.expects(call);
   const Asked asked{call, s.session->shared().changes()};

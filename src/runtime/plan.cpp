@@ -40,6 +40,7 @@ Request Plan::start() try {
     fail(Fault::usage, state_->active->operation->describe(),
          ": this plan is still under way; wait for it before the next start.");
   CommunicatorState& c = *state_->communicator;
+  c.session->expect_starts();
   const Profiled profiled(c.session->profile(), *c.group, state_->call, true);
   ArrivalBook& arrivals = c.arrivals;
   arrivals.settle(state_->active);

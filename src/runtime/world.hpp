@@ -16,7 +16,9 @@ namespace paceline {
 
 struct KnownMachine;   // machine/machine_choice.hpp
 
-enum class Progress { caller, thread };
+// The thread that drives calls while the program computes: none, one from the beginning, or one
+// from the first call on that is started and not waited for at once.
+enum class Progress { caller, thread, when_started };
 
 struct WorldConfig {
   int rank = 0;

@@ -42,6 +42,7 @@ static void need(int holds, const char* what) {
   static int name(void) { return call; }
 
 static int counts[MOST], places[MOST], negative[MOST]; /* one piece after the other */
+static int zeros[MOST];
 
 ALLREDUCE(allreduce_aliased, out, out, COUNT, MPI_INT, MPI_SUM)
 ALLREDUCE(allreduce_aliased_empty, out, out, 0, MPI_INT, MPI_SUM)
@@ -89,6 +90,7 @@ ANY(gather_aliased, MPI_Gather(OWN, COUNT, MPI_INT, out, COUNT, MPI_INT, 0, comm
 ANY(gather_raw, MPI_Gather(in, COUNT / 2, raw, out, COUNT, MPI_INT, 0, comm))
 ANY(gather_no_such_root, MPI_Gather(in, COUNT, MPI_INT, out, COUNT, MPI_INT, size, comm))
 ANY(gatherv_raw, MPI_Gatherv(in, COUNT / 2, raw, out, counts, places, MPI_INT, 0, comm))
+ANY(gatherv_of_nothing, MPI_Gatherv(out, 0, MPI_INT, out, zeros, places, MPI_INT, 0, comm))
 ANY(scatter_raw, MPI_Scatter(in, COUNT, MPI_INT, out, COUNT / 2, raw, 0, comm))
 ANY(scatter_no_such_root, MPI_Scatter(in, COUNT, MPI_INT, out, COUNT, MPI_INT, size, comm))
 ANY(scatterv_raw, MPI_Scatterv(in, counts, places, MPI_INT, out, COUNT / 2, raw, 0, comm))
@@ -118,6 +120,7 @@ static const struct {
     CASE(bcast_no_such_root), CASE(scattered_into_in_place), CASE(scattered_negative),
     CASE(allgatherv_into_in_place), CASE(allgatherv_negative), CASE(gather_aliased),
     CASE(gather_raw), CASE(gather_no_such_root), CASE(gatherv_raw), CASE(scatter_raw),
+    CASE(gatherv_of_nothing),
     CASE(scatter_no_such_root), CASE(scatterv_raw), CASE(alltoall_aliased),
     CASE(alltoall_into_in_place), CASE(alltoallv_into_in_place), CASE(alltoallv_negative),
 };

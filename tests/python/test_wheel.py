@@ -104,6 +104,7 @@ def test_the_laboratory_is_a_wheel_of_its_own(wheels):
     assert not any(name.startswith("paceline_bench") for name in package)
 
 
+@in_long
 def test_commands_of_the_laboratory_say_where_it_is(installed, bare):
     for name in ("bench", "train", "report"):
         found = subprocess.run([installed / "paceline", name], env=bare, capture_output=True,

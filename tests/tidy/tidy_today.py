@@ -7,7 +7,7 @@ UNITS_IN_CIRCLES = {
     "src/engine": "entries shm/shm_channel",
     "src/ir": "algorithm bind compose",
     "src/kernels": "kernels table",
-    "src/preload": "comm_state join narrow refusals stub summary",
+    "src/preload": "comm_state join narrow stub summary",
     "src/transport":
         "mpi/abi/make mpi/library mpi/mpi_transport mpi/transport shm/inbox shm/peer "
         "shm/provision shm/shm shm/staging shm/status",

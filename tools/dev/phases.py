@@ -31,8 +31,10 @@ USUAL_S = {"ctest": 210, "pytest": 420, "fuzz loop": 15, "fuzz shm": 15, "asan":
 DRAWN = 16  # one in so many files of tests, and always:
 ALWAYS_DRAWN = Path("tests/python/test_mpi4py_suite.py")
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
-# Tests of their short form: a single thread has nothing to tell the thread sanitizer.
-SHORT = {"asan": "short", "tsan": r"short\.(device|execute|graph_calls|ring)|short_shm"}
+# Tests of their short form: proofs have their own phase, and a single thread has nothing to tell
+# the thread sanitizer.
+SHORT = {"asan": r"short\.(device|execute|graph_calls|knobs|mpi|ring)|short_shm",
+         "tsan": r"short\.(device|execute|graph_calls|ring)|short_shm"}
 FUZZ = ("loop", "shm")  # on each, so many programs from the first seed on:
 PROGRAMS, MORE_PROGRAMS = 250, 1000
 FUZZ_ON = ("loop", "shm", "mpi", "preload")  # from other seeds on

@@ -59,8 +59,8 @@ def library_for(mpicc):
 def command(mpicc):
     """Print the path of the drop-in library for MPI programs.
 
-    Under LD_PRELOAD it serves MPI_Allreduce, MPI_Bcast, MPI_Reduce, MPI_Reduce_scatter_block,
-    MPI_Allgather and MPI_Barrier of a program as it stands; every other call is the MPI's own.
+    Under LD_PRELOAD it serves the collectives of a program as it stands, in C and Fortran:
+    blocking, non-blocking and persistent ones. Every other call is the MPI's own.
     It is compiled once for each MPI, which takes some seconds and g++ 12 or newer, and is kept in
     ~/.cache/paceline. In a source tree `./dev build --mpicc PATH` does that.
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
+#include "base/error.hpp"
 #include "runtime/progress/backoff.hpp"
 #include "runtime/progress/clock.hpp"
 
@@ -18,8 +20,15 @@ constexpr int kGiveWay = 1000;   // pauses: some tens of microseconds, as long a
 
 }  // namespace
 
-void ProgressThread::start() {
+void ProgressThread::start() try {
+  if (is_running()) return;
+  const std::lock_guard lock(starts_);
+  if (is_running()) return;
   thread_ = std::thread([this] { run(); });
+  is_running_.store(true, std::memory_order_release);
+} catch (const std::system_error& error) {
+  fail(Fault::resource, "the system gives this rank no thread that drives its calls (",
+       error.what(), "); PACELINE_PROGRESS=caller needs none.");
 }
 
 void ProgressThread::stop() {
@@ -29,7 +38,7 @@ void ProgressThread::stop() {
   }
   work_.notify_all();
   state_.transport->wake();
-  if (thread_.joinable()) thread_.join();
+  if (is_running()) thread_.join();
 }
 
 // Work comes in bursts. So the thread polls for kAlertS after the last work, and a call that is
@@ -105,7 +114,7 @@ void ProgressThread::wake() {
 }
 
 void ProgressThread::rouse() {
-  if (thread_.joinable() && asleep_.exchange(false)) work_.notify_one();
+  if (is_running() && asleep_.exchange(false)) work_.notify_one();
 }
 
 void ProgressThread::tell_ended(ActiveOp& active) {

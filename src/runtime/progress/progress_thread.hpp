@@ -3,7 +3,7 @@
 //
 // A caller that waits drives all calls itself. The thread works while calls are under way and no
 // caller waits, and sleeps otherwise. With Progress::caller it is never started: then callers alone
-// drive calls and run callbacks.
+// drive calls and run callbacks; with Progress::when_started once a program needs it.
 #pragma once
 
 #include <atomic>
@@ -24,10 +24,12 @@ class ProgressThread {
   ProgressThread(SessionState& state, Driver& driver) : state_(state), driver_(driver) {}
 
   // These are called without the lock.
-  void start();
+  void start();  // does nothing if it was started. Throws a resource error if there is no thread
   void stop();   // returns when the thread has ended; does nothing if it was not started
-  bool is_running() const { return thread_.joinable(); }
-  bool is_current() const { return std::this_thread::get_id() == thread_.get_id(); }
+  bool is_running() const { return is_running_.load(std::memory_order_acquire); }
+  bool is_current() const {
+    return is_running() && std::this_thread::get_id() == thread_.get_id();
+  }
   std::unique_lock<std::mutex> lock_to_start();   // takes the lock to start a call
   void give_way() const;   // lets threads in lock_to_start() go first; called after unlocking
   // Returns when this call or another one has ended, or after most_ms. The thread must be running.
@@ -72,6 +74,8 @@ class ProgressThread {
   std::atomic<int> waiting_{0};     // number of Waiting objects
   std::atomic<bool> asleep_{true};  // the thread waits for work_ without a limit
   bool stop_ = false;
+  std::atomic<bool> is_running_{false};   // thread_ is set, and stays
+  std::mutex starts_;
   std::thread thread_;
 };
 

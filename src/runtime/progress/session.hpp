@@ -67,6 +67,10 @@ class Session : public Listener, private Driver, public std::enable_shared_from_
   int timeout_of(const Group& group) const;   // milliseconds
   void set_timeout(Group& group, int timeout_ms);
 
+  // Begins the thread that drives calls, with Progress::when_started.
+  void expect_starts() {
+    if (state_.config.progress == Progress::when_started) thread_.start();
+  }
   // Numbers and starts the operation, and advances it as far as it goes at once. Throws the group's
   // error if it is broken. May call callbacks that are due, as test() and wait() may.
   void start(const std::shared_ptr<ActiveOp>& active, const void* input, void* output,
