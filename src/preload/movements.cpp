@@ -49,7 +49,7 @@ bool is_even(const std::vector<std::size_t>& sizes) {
 
 bool is_rank(const Exchange& x, int root) { return root >= 0 && root < x.state->ranks; }
 
-// Many ranks allow MPI_IN_PLACE only at the root; a host that does not look would read from there.
+// MPI allows MPI_IN_PLACE at the root alone; a host that does not look would read from there.
 [[noreturn]] void in_place_away_from_root(const Exchange& x, Collective collective) {
   fail(Fault::usage, name_of(collective), ": rank ", x.state->rank,
        " passes MPI_IN_PLACE; only the root may.");
@@ -83,7 +83,6 @@ bool gather(Exchange& x, const Described& from, const Described& into, int root)
   const bool at_root = x.state->rank == root, in_place = at_root && from.buffer == MPI_IN_PLACE;
   const int me = x.state->rank;
   if (!is_rank(x, root) || (at_root && !into.is_right())) return false;
-  if (from.buffer == MPI_IN_PLACE && !at_root) in_place_away_from_root(x, Collective::gather);
   if (!in_place && !from.is_right()) return false;
   if (at_root) x.output = Operand(into);
   if (!in_place) x.input = Operand(from);
@@ -91,6 +90,7 @@ bool gather(Exchange& x, const Described& from, const Described& into, int root)
   std::optional<std::size_t> all;
   if (!x.call.uneven) all = piece * std::size_t(x.state->ranks);
   if (!is_ours(x, Collective::gather, all)) return false;
+  if (!in_place && from.buffer == MPI_IN_PLACE) in_place_away_from_root(x, Collective::gather);
   const void* own = nullptr;
   if (at_root && !in_place) {
     check_own_piece(x, piece, x.output.bytes(me));
@@ -112,7 +112,6 @@ bool scatter(Exchange& x, const Described& from, const Described& into, int root
   const bool at_root = x.state->rank == root, in_place = at_root && into.buffer == MPI_IN_PLACE;
   const int me = x.state->rank;
   if (!is_rank(x, root) || (at_root && !from.is_right())) return false;
-  if (into.buffer == MPI_IN_PLACE && !at_root) in_place_away_from_root(x, Collective::scatter);
   if (!in_place && !into.is_right()) return false;
   if (at_root) x.input = Operand(from);
   if (!in_place) x.output = Operand(into);
@@ -120,6 +119,7 @@ bool scatter(Exchange& x, const Described& from, const Described& into, int root
   std::optional<std::size_t> all;
   if (!x.call.uneven) all = piece * std::size_t(x.state->ranks);
   if (!is_ours(x, Collective::scatter, all)) return false;
+  if (!in_place && into.buffer == MPI_IN_PLACE) in_place_away_from_root(x, Collective::scatter);
   const void* own = nullptr;
   if (at_root && !in_place) {
     check_own_piece(x, x.input.bytes(me), piece);
