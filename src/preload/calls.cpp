@@ -17,7 +17,7 @@
 #include "recovery.hpp"
 #include "report.hpp"
 #include "started.hpp"
-#include "stub.h"
+#include "stub_table.hpp"
 #include "summary.hpp"
 
 namespace paceline::preload {
@@ -150,25 +150,19 @@ int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request
 #include "mpi_calls.def"
 #endif
 
-// Calls that the MPI lacks stay null.
-template <class Function>
-void put(paceline_function table[], int which, Function* function) {
-  if (table[which]) table[which] = reinterpret_cast<paceline_function>(function);
-}
-
 #define REQUESTS MPI_Request*
 #define REQUEST MPI_Request
 #define REQUEST_AT(request) (&request)
 #define STATUSES MPI_Status*
 #define LENGTH int
 #define INTS int*
-#define WAIT(count, at, host) wait_for_all(count, at, host)
+#define WAIT(count, at, host) with_ours(count, at, host, &Ours::wait)
 #define ANY(count, at, host) wait_for_some(count, at, host, TESTED_ANY)
 #define SOME(count, at, host) wait_for_some(count, at, host, TESTED_SOME)
-#define TEST(count, at, host) look_at(count, at, host)
-#define LOOK(count, at, host) look_at(count, at, host)
-#define START(count, at, host) start_all(count, at, host)
-#define FREE(count, at, host) free_one(at, host)
+#define TEST(count, at, host) with_ours(count, at, host, &Ours::look)
+#define LOOK(count, at, host) with_ours(count, at, host, &Ours::look)
+#define START(count, at, host) with_ours(count, at, host, &Ours::start)
+#define FREE(count, at, host) with_ours(count, at, host, &Ours::free)
 // The calls of MPI that do not wait, in the place of those that wait for some requests.
 #define TESTED_ANY                                            \
   [&](int& code) {                                            \
@@ -190,21 +184,12 @@ void put(paceline_function table[], int which, Function* function) {
 #include "mpi_requests.def"
 
 void serve_calls(paceline_function table[PACELINE_STUB_CALLS]) {
-#define PUT(name, suffix)                                  \
-  put(table, PACELINE_STUB_##name##suffix, name##suffix);  \
-  put(table, PACELINE_STUB_I##name##suffix, I##name##suffix);
-#ifdef PACELINE_MPI_HAS_PERSISTENT
-#define PUT_ALL(name, suffix) \
-  PUT(name, suffix) put(table, PACELINE_STUB_##name##_init##suffix, name##_init##suffix);
-#else
-#define PUT_ALL PUT
-#endif
 #define PUT_HOST(name)
-#define PUT_WITHOUT_COUNTS(name) PUT_ALL(name, )
+#define PUT_WITHOUT_COUNTS(name) PACELINE_PUT_FORMS(name, )
 #ifdef PACELINE_MPI_HAS_LONG_COUNTS
-#define PUT_SERVED(name) PUT_ALL(name, ) PUT_ALL(name, _c)
+#define PUT_SERVED(name) PACELINE_PUT_FORMS(name, ) PACELINE_PUT_FORMS(name, _c)
 #else
-#define PUT_SERVED(name) PUT_ALL(name, )
+#define PUT_SERVED(name) PACELINE_PUT_FORMS(name, )
 #endif
 #define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) PUT_##kind(name)
 #include "mpi_calls.def"

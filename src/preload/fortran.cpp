@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "started.hpp"
+#include "stub_table.hpp"
 
 namespace paceline::preload {
 namespace {
@@ -127,7 +128,7 @@ Function* as(paceline_function function) {
 #define STATUSES MPI_Fint*
 #define LENGTH FortranInt
 #define INTS MPI_Fint*
-#define WAIT(suffix, count, at, host) wait_for_all(count, at, host)
+#define WAIT(suffix, count, at, host) with_ours(count, at, host, &Ours::wait)
 #define ANY(suffix, count, at, host)                                                              \
   wait_for_some(count, at, host, [&](int& code) {                                                 \
     MPI_Fint flag = 0;                                                                            \
@@ -143,10 +144,10 @@ Function* as(paceline_function function) {
     code = int(*error);                                                                           \
     return *done != 0 || code != MPI_SUCCESS;                                                     \
   })
-#define TEST(suffix, count, at, host) look_at(count, at, host)
-#define LOOK(suffix, count, at, host) look_at(count, at, host)
-#define START(suffix, count, at, host) start_all(count, at, host)
-#define FREE(suffix, count, at, host) free_one(at, host)
+#define TEST(suffix, count, at, host) with_ours(count, at, host, &Ours::look)
+#define LOOK(suffix, count, at, host) with_ours(count, at, host, &Ours::look)
+#define START(suffix, count, at, host) with_ours(count, at, host, &Ours::start)
+#define FREE(suffix, count, at, host) with_ours(count, at, host, &Ours::free)
 #define SERVE_REQUESTS(suffix, kind, name, types, values, n, requests)                            \
   void name##suffix(UNWRAP types, MPI_Fint* error) {                                              \
     using Function = void(UNWRAP types, MPI_Fint*);                                               \
@@ -168,11 +169,6 @@ Function* as(paceline_function function) {
   REQUESTS_OF_FORTRAN(kind, name, types, values, n, requests)
 #include "mpi_requests.def"
 
-template <class Function>
-void put(paceline_function table[], int which, Function* function) {
-  if (table[which]) table[which] = reinterpret_cast<paceline_function>(function);
-}
-
 }  // namespace
 
 FortranBuffer::operator void*() const {
@@ -183,24 +179,15 @@ FortranBuffer::operator void*() const {
 void serve_fortran(paceline_function table[PACELINE_STUB_CALLS]) {
   static_assert(sizeof(MPI_Fint) == sizeof(int), "arrays of counts are passed on as they are");
   std::copy_n(table, PACELINE_STUB_CALLS, before.begin());
-#define PUT(name, suffix)                                  \
-  put(table, PACELINE_STUB_##name##suffix, name##suffix);  \
-  put(table, PACELINE_STUB_I##name##suffix, I##name##suffix);
-#ifdef PACELINE_MPI_HAS_PERSISTENT
-#define PUT_ALL(name, suffix) \
-  PUT(name, suffix) put(table, PACELINE_STUB_##name##_init##suffix, name##_init##suffix);
-#else
-#define PUT_ALL PUT
-#endif
 #ifdef OPEN_MPI
-#define PUT_SERVED(name) PUT_ALL(name, _f) PUT_ALL(name, _f08)
+#define PUT_SERVED(name) PACELINE_PUT_FORMS(name, _f) PACELINE_PUT_FORMS(name, _f08)
 #define PUT_WITHOUT_COUNTS PUT_SERVED
 #define PUT_REQUESTS(name)                         \
   put(table, PACELINE_STUB_##name##_f, name##_f);  \
   put(table, PACELINE_STUB_##name##_f08, name##_f08);
 #else
 #define PUT_SERVED(name)
-#define PUT_WITHOUT_COUNTS(name) PUT_ALL(name, _f08)
+#define PUT_WITHOUT_COUNTS(name) PACELINE_PUT_FORMS(name, _f08)
 #define PUT_REQUESTS(name) put(table, PACELINE_STUB_##name##_f08, name##_f08);
 #endif
 #define PUT_HOST(name)

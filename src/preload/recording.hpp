@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "stub.h"
+#include "stub_table.hpp"
 #include "profile_state.hpp"
 
 namespace paceline::preload {
@@ -19,12 +19,6 @@ inline std::array<paceline_function, PACELINE_STUB_CALLS> host;
 template <class Function>
 Function* host_as(int which) {
   return reinterpret_cast<Function*>(host[std::size_t(which)]);
-}
-
-// Records no call that this MPI lacks; its entry stays null.
-template <class Function>
-void put(paceline_function table[], int which, Function* function) {
-  if (table[which]) table[which] = reinterpret_cast<paceline_function>(function);
 }
 
 // Puts the functions of profile_fortran.cpp into the table.

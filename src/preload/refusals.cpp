@@ -31,11 +31,16 @@ class Unheard {
   MPI_Errhandler programs_ = MPI_ERRHANDLER_NULL;
 };
 
-// True if the host refuses the call that `make` makes on that communicator.
+std::mutex& asking() {
+  static std::mutex* const one = new std::mutex;
+  return *one;
+}
+
+// True if the host refuses the collective that `make` makes on a communicator of this rank alone;
+// MPI forbids two at the same time.
 template <class Make>
 bool refuses(Make&& make) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(asking());
   return make(alone()) != MPI_SUCCESS;
 }
 

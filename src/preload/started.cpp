@@ -188,14 +188,14 @@ void Ours::wait() {
   for (const Found& one : found_) error_ = std::max(error_, one.started->complete(true));
 }
 
-bool Ours::look() {
+void Ours::look() {
   OurRequests::get().complete_freed(false);
-  bool have_ended = true;
-  for (const Found& one : found_) {
-    error_ = std::max(error_, one.started->complete(false));
-    have_ended = have_ended && !one.started->is_under_way();
-  }
-  return have_ended;
+  for (const Found& one : found_) error_ = std::max(error_, one.started->complete(false));
+}
+
+bool Ours::have_ended() const {
+  return std::ranges::none_of(
+      found_, [](const Found& one) { return one.started->is_under_way(); });
 }
 
 void Ours::free() {

@@ -31,11 +31,12 @@ class Ours {
   }
   bool empty() const { return found_.empty(); }
 
-  void start();          // those that are persistent
-  void wait();           // until all have ended
-  bool look();           // true if all have ended
-  void free();           // those that have yet to end go on
-  void pause();          // after a look in vain
+  void start();   // those that are persistent
+  void wait();    // until all have ended
+  void look();    // completes those that have ended
+  void free();    // those that have yet to end go on
+  bool have_ended() const;
+  void pause();   // after a look in vain
 
   // Forgets those that MPI has set to null. Returns the first error of ours, else `status`.
   template <class At>
@@ -59,50 +60,27 @@ class Ours {
   int error_ = MPI_SUCCESS, looks_ = 0;
 };
 
-// The MPI's calls for requests, for those that are Paceline's as well. `host` makes the call.
+// Makes a call of MPI for `n` requests by `host`, after `act` has been done to those of ours.
 template <class At, class Host>
-int wait_for_all(int n, At&& at, Host&& host) {
+int with_ours(int n, At&& at, Host&& host, void (Ours::*act)()) {
   if (!is_any_started()) return host();
   Ours ours(n, at);
-  ours.wait();
+  (ours.*act)();
   return ours.after(host(), at);
 }
 
-template <class At, class Host>
-int look_at(int n, At&& at, Host&& host) {
-  if (!is_any_started()) return host();
-  Ours ours(n, at);
-  ours.look();
-  return ours.after(host(), at);
-}
-
-// `tested(status)` makes the call that does not wait; true: it would not have waited either.
+// The same for one that waits for some of them. `tested(status)` makes the call that does not wait;
+// true: it would not have waited either.
 template <class At, class Host, class Tested>
 int wait_for_some(int n, At&& at, Host&& host, Tested&& tested) {
   if (!is_any_started()) return host();
   Ours ours(n, at);
-  while (!ours.look()) {
+  for (ours.look(); !ours.have_ended(); ours.look()) {
     int status = MPI_SUCCESS;
     if (tested(status)) return ours.after(status, at);
     ours.pause();
   }
   return ours.after(host(), at);
-}
-
-template <class At, class Host>
-int start_all(int n, At&& at, Host&& host) {
-  if (!is_any_started()) return host();
-  Ours ours(n, at);
-  ours.start();
-  return ours.after(host(), at);
-}
-
-template <class At, class Host>
-int free_one(At&& at, Host&& host) {
-  if (!is_any_started()) return host();
-  Ours ours(1, at);
-  ours.free();
-  return host();
 }
 
 void end_started();   // before MPI ends: completes what has been freed

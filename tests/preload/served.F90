@@ -17,7 +17,7 @@ program served
 #endif
   integer, parameter :: n = 5, times = 3
   integer :: me, ranks, error, turn, wrong = 0
-  integer :: whole(64 * n), own(n), counts(64), places(64)
+  integer :: whole(64 * n), own(n), counts(64), places(64), in_order(64)
   TYPE_OF(MPI_Datatype) :: pair
   TYPE_OF(MPI_Request) :: requests(4)
 #if MODULE == 3
@@ -35,6 +35,7 @@ program served
   counts = n
   do r = 1, ranks
     places(r) = n * (ranks - r)
+    in_order(r) = n * (r - 1)
   end do
   do turn = 1, times
     call reductions
@@ -163,22 +164,22 @@ contains
     call check('bcast', all(own == [(value_of(ranks - 1, i), i = 1, n)]))
     call fill
     call MPI_Allgather(own, n, MPI_INTEGER, whole, n, MPI_INTEGER, MPI_COMM_WORLD, error)
-    call check('allgather', all_pieces_in_order())
+    call check('allgather', all_pieces_at(in_order))
     whole(n * me + 1:n * me + n) = own
     call MPI_Allgather(MPI_IN_PLACE, 0, MPI_INTEGER, whole, n, MPI_INTEGER, MPI_COMM_WORLD, error)
-    call check('allgather in place', all_pieces_in_order())
+    call check('allgather in place', all_pieces_at(in_order))
     call fill
     call MPI_Allgatherv(own, n, MPI_INTEGER, whole, counts, places, MPI_INTEGER, MPI_COMM_WORLD, error)
-    call check('allgatherv', all_pieces_in_places())
+    call check('allgatherv', all_pieces_at(places))
   end subroutine
 
   subroutine pieces
     call fill
     call MPI_Gather(own, n, MPI_INTEGER, whole, n, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
-    call check('gather', me /= 0 .or. all_pieces_in_order())
+    call check('gather', me /= 0 .or. all_pieces_at(in_order))
     call fill
     call MPI_Gatherv(own, n, MPI_INTEGER, whole, counts, places, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
-    call check('gatherv', me /= 0 .or. all_pieces_in_places())
+    call check('gatherv', me /= 0 .or. all_pieces_at(places))
     call all_values
     call MPI_Scatter(whole, n, MPI_INTEGER, own, n, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
     call check('scatter', own(2) == value_of(me, 2))
@@ -208,22 +209,13 @@ contains
     end do
   end subroutine
 
-  logical function all_pieces_in_order()
+  logical function all_pieces_at(first)
+    integer, intent(in) :: first(:)
     integer :: rank, i
-    all_pieces_in_order = .true.
+    all_pieces_at = .true.
     do rank = 0, ranks - 1
       do i = 1, n
-        if (whole(n * rank + i) /= value_of(rank, i)) all_pieces_in_order = .false.
-      end do
-    end do
-  end function
-
-  logical function all_pieces_in_places()
-    integer :: rank, i
-    all_pieces_in_places = .true.
-    do rank = 0, ranks - 1
-      do i = 1, n
-        if (whole(places(rank + 1) + i) /= value_of(rank, i)) all_pieces_in_places = .false.
+        if (whole(first(rank + 1) + i) /= value_of(rank, i)) all_pieces_at = .false.
       end do
     end do
   end function

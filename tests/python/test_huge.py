@@ -6,6 +6,7 @@ from pathlib import Path
 import launched
 import mpis
 import pytest
+import test_preload
 from length import in_long
 
 pytestmark = pytest.mark.ranks
@@ -38,3 +39,17 @@ def test_arrays_above_4_gib(library, over):
     assert run.status == 0, run.text()
     lines = run.text(stream="stdout").splitlines()
     assert lines == [f"{name}: right" for name in CALLS[library]]
+
+
+@in_long
+@pytest.mark.parametrize("name", ["mpich5", "openmpi5"])
+def test_broadcasts_above_2_gib_under_the_drop_in(name):
+    """By a long count, or by 8 bytes each; and packed, which MPI counts in an int."""
+    if available_gib() < NEEDED_GIB:
+        pytest.skip(f"{available_gib():.1f} GiB of memory are free; this needs {NEEDED_GIB}")
+    mpi = test_preload.mpi_of(name)
+    mpicc = test_preload.mpicc_of(mpi)
+    program = test_preload.compiled(mpicc, "huge")
+    status, said = test_preload.run(mpi, 2, test_preload.built(mpicc), program)
+    assert status == 0 and said.count("whole") == 2, said
+    assert test_preload.served(said) == {"Bcast": (2, 0)}, said
