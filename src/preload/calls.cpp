@@ -13,6 +13,7 @@
 #include "base/options.hpp"
 #include "exchange.hpp"
 #include "fortran.hpp"
+#include "join.hpp"
 #include "profiler.hpp"
 #include "recovery.hpp"
 #include "report.hpp"
@@ -65,7 +66,7 @@ template <class Prepare, class Start, class Host>
 int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request, Prepare&& prepare,
                   Start&& start, Host&& host) noexcept {
   try {
-    CommState* const state = state_without_joining(comm);
+    CommState* const state = state_for_start(comm);
     if (state && state->communicator.valid() && state->drives_started) {
       Exchange x = {state, comm, row};
       if (prepare(x)) {
@@ -73,9 +74,8 @@ int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request
         return MPI_SUCCESS;
       }
     } else if (state) {
-      const bool is_valid = state->communicator.valid(), is_early = state->joins_in > 0;
-      state->count_passed(row, is_valid   ? FallbackReason::thread
-                               : is_early ? FallbackReason::early : state->why);
+      const bool is_valid = state->communicator.valid();
+      state->count_passed(row, is_valid ? FallbackReason::thread : state->why);
     }
   } catch (...) {
     return report(name, comm);
@@ -183,6 +183,22 @@ int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request
   }
 #include "mpi_requests.def"
 
+#define COMM MPI_Comm
+#define COMMS MPI_Comm*
+#define INFO MPI_Info
+#define GROUP MPI_Group
+#undef INTS
+#define INTS const int*
+#define FROM_comm comm
+#define FROM_none MPI_COMM_NULL
+#define PACELINE_ROW(name, fortran, from, types, values)          \
+  int name types noexcept {                                       \
+    const int status = PMPI_##name values;                        \
+    if (status == MPI_SUCCESS) attach(FROM_##from, *made);        \
+    return status;                                                \
+  }
+#include "mpi_comms.def"
+
 void serve_calls(paceline_function table[PACELINE_STUB_CALLS]) {
 #define PUT_HOST(name)
 #define PUT_WITHOUT_COUNTS(name) PACELINE_PUT_FORMS(name, )
@@ -196,6 +212,8 @@ void serve_calls(paceline_function table[PACELINE_STUB_CALLS]) {
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
   put(table, PACELINE_STUB_##name, name);
 #include "mpi_requests.def"
+#define PACELINE_ROW(name, fortran, from, types, values) put(table, PACELINE_STUB_##name, name);
+#include "mpi_comms.def"
   serve_fortran(table);
 }
 

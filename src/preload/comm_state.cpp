@@ -61,6 +61,7 @@ int finish(MPI_Comm, int, void*, void*) noexcept {
   registry.is_running = false;
   Counts counts;
   std::vector<Communicator> left;
+  std::vector<std::shared_ptr<Agreement>> agreed;
   {
     const std::lock_guard lock(registry.mutex);
     ++registry.turn;
@@ -69,10 +70,12 @@ int finish(MPI_Comm, int, void*, void*) noexcept {
       for (std::size_t c = 0; c < counts.size(); ++c) counts[c].add(state->counts[c]);
       left.push_back(std::move(state->communicator));
       state->communicator = {};
+      agreed.push_back(std::move(state->agreed));
       state->why = FallbackReason::not_joined;
     }
   }
   left.clear();  // worlds of their own, in the order in which they were joined
+  agreed.clear();
   leave_worlds();
   end_alone();
   print_summary(counts);
@@ -128,15 +131,16 @@ CommState* look_up(MPI_Comm comm) {
   return state;
 }
 
-// Takes no lock: joining is collective, and another thread may be joining another communicator,
-// whose ranks must not wait for this one.
-void join_in_time(MPI_Comm comm, CommState& state) {
+// Counts a call on the way to joining, and joins. Takes no lock: joining is collective, and another
+// thread may be joining another communicator, whose ranks must not wait for this one.
+void join_in_time(MPI_Comm comm, CommState& state, bool may_wait) {
   state.why = FallbackReason::early;
   if (state.joins_in > 1) {
     --state.joins_in;
     return;
   }
-  join(comm, state);   // if it throws the next call tries again
+  if (!may_wait && waits_to_join(state)) return;
+  join(comm, state, may_wait);   // if it throws the next call tries again
   state.joins_in = 0;
 }
 
@@ -153,15 +157,21 @@ void begin_states(void (*before_end)()) {
   begin(Registry::get());
 }
 
-CommState* state_without_joining(MPI_Comm comm) {
+CommState* find_state(MPI_Comm comm) {
   const bool is_last =
       last.state && last.comm == comm && last.turn == Registry::get().turn.load();
   return is_last ? last.state : look_up(comm);
 }
 
 CommState* state_of(MPI_Comm comm) {
-  CommState* const state = state_without_joining(comm);
-  if (state && state->joins_in > 0) join_in_time(comm, *state);
+  CommState* const state = find_state(comm);
+  if (state && state->joins_in > 0) join_in_time(comm, *state, true);
+  return state;
+}
+
+CommState* state_for_start(MPI_Comm comm) {
+  CommState* const state = find_state(comm);
+  if (state && state->joins_in > 0) join_in_time(comm, *state, false);
   return state;
 }
 

@@ -44,12 +44,16 @@ struct CallStats {
 };
 using Counts = std::array<CallStats, kRows>;
 
+struct Agreement;   // join.cpp
+
 struct CommState : std::enable_shared_from_this<CommState> {
   Communicator communicator;  // invalid: all calls pass to the host, for the reason `why`
   FallbackReason why = FallbackReason::one_rank;
   int rank = 0, ranks = 1, nodes = 1;
   bool drives_started = false;   // a thread may drive calls that are under way, on all ranks
   bool is_gone = false;          // MPI has freed the communicator
+  // The ranks' agreement to join; null: none yet, it is made in the call that joins.
+  std::shared_ptr<Agreement> agreed;
   int joins_in = 0;   // calls up to and including the one that joins; 0: joined, or never joins
   std::uint32_t calls = 0;            // calls given to Paceline so far, numbered as Paceline does
   // After calls have differed between ranks (recovery.hpp): the last call that fails on this rank;
@@ -72,8 +76,10 @@ void begin_states(void (*before_end)());
 // `comm` is null: the call then passes, uncounted.
 CommState* state_of(MPI_Comm comm);
 
-// Returns the same without joining, which waits for other ranks: for calls that must not wait.
-CommState* state_without_joining(MPI_Comm comm);
+// Returns the same for a call that must not wait for others: it joins only if they have agreed.
+CommState* state_for_start(MPI_Comm comm);
+// Returns it without counting a call.
+CommState* find_state(MPI_Comm comm);
 
 // True if the options let Paceline serve this collective.
 bool is_wanted(Collective collective);

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "join.hpp"
 #include "started.hpp"
 #include "stub_table.hpp"
 
@@ -169,6 +170,29 @@ Function* as(paceline_function function) {
   REQUESTS_OF_FORTRAN(kind, name, types, values, n, requests)
 #include "mpi_requests.def"
 
+#define COMM MPI_Fint*
+#define COMMS MPI_Fint*
+#define INFO MPI_Fint*
+#define GROUP MPI_Fint*
+#define FROM_comm PMPI_Comm_f2c(*comm)
+#define FROM_none MPI_COMM_NULL
+#define SERVE_COMMS(suffix, from, name, types, values)                                            \
+  void name##suffix(UNWRAP types, MPI_Fint* error) {                                              \
+    using Function = void(UNWRAP types, MPI_Fint*);                                               \
+    MPI_Fint own = MPI_SUCCESS;                                                                   \
+    if (!error) error = &own;                                                                     \
+    as<Function>(before[PACELINE_STUB_##name##suffix])(UNWRAP values, error);                     \
+    if (*error == MPI_SUCCESS) attach(FROM_##from, PMPI_Comm_f2c(*made));                         \
+  }
+#ifdef OPEN_MPI
+#define PACELINE_ROW(name, fortran, from, types, values) \
+  SERVE_COMMS(_f, from, name, types, values) SERVE_COMMS(_f08, from, name, types, values)
+#else
+#define PACELINE_ROW(name, fortran, from, types, values) \
+  SERVE_COMMS(_f08, from, name, types, values)
+#endif
+#include "mpi_comms.def"
+
 }  // namespace
 
 FortranBuffer::operator void*() const {
@@ -195,6 +219,8 @@ void serve_fortran(paceline_function table[PACELINE_STUB_CALLS]) {
 #include "mpi_calls.def"
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) PUT_REQUESTS(name)
 #include "mpi_requests.def"
+#define PACELINE_ROW(name, fortran, from, types, values) PUT_REQUESTS(name)
+#include "mpi_comms.def"
 }
 
 }  // namespace paceline::preload

@@ -2,11 +2,12 @@
 
 #include <dlfcn.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -14,12 +15,15 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/options.hpp"
+#include "base/random.hpp"
 #include "bootstrap/join.hpp"
 #include "bootstrap/options_config.hpp"
 #include "runtime/diagnostics/call_site.hpp"
+#include "report.hpp"
 #include "transport/mpi/abi/header.hpp"
 
 namespace paceline::preload {
@@ -29,19 +33,36 @@ namespace {
 // them, and joining takes longer than such calls. MPI_COMM_WORLD stays and joins at its first call.
 constexpr int kJoiningCall = 3;
 
+}  // namespace
+
 // The communicator of all processes. Communicators joined later are groups of it.
 struct Everybody {
   Communicator communicator;
   bool drives_started = false;
   std::vector<int> position_of;  // by rank in MPI_COMM_WORLD
-  long id = 0;                   // equal on all its ranks
+  std::uint64_t id = 0;          // equal on its ranks, and nowhere else
 };
+
+struct Agreement {
+  bool all_ready = false, same_options = false;
+  std::shared_ptr<const Everybody> world;  // the same on all ranks; null: none in common
+  std::uint64_t id = 0;                    // of these ranks; no other communicator has it
+  std::uint64_t children = 0;              // communicators made from this one
+};
+
+namespace {
+
+// A number that differs between processes.
+std::uint64_t seed() {
+  std::uint64_t bits = 0;
+  return getrandom(&bits, sizeof(bits), 0) == sizeof(bits) ? bits : std::uint64_t(getpid());
+}
 
 // State of this process besides its communicators.
 struct Process {
   std::mutex mutex;
   std::shared_ptr<const Everybody> everybody;  // null: no such communicator yet
-  long made = 0;                 // communicators whose rank 0 is this process
+  Random numbers{seed()};        // for communicators whose rank 0 is this process
   // A receive that never completes, on a communicator without sends: testing it makes MPI progress.
   MPI_Comm silent = MPI_COMM_NULL;
   MPI_Request never = MPI_REQUEST_NULL;
@@ -52,6 +73,11 @@ struct Process {
   static Process& get() {
     static Process* const one = new Process;
     return *one;
+  }
+
+  bool has_world() {
+    const std::lock_guard lock(mutex);
+    return everybody != nullptr;
   }
 };
 
@@ -124,7 +150,7 @@ WorldConfig config_of_drop_in() {
   return config;
 }
 
-// Returns the ranks in MPI_COMM_WORLD; empty if some are not in it.
+// Returns the ranks of `comm`, all of which are in MPI_COMM_WORLD, as ranks in that.
 std::vector<int> world_ranks(MPI_Comm comm, int ranks) {
   MPI_Group mine = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
   check(PMPI_Comm_group(comm, &mine), "Comm_group");
@@ -135,37 +161,29 @@ std::vector<int> world_ranks(MPI_Comm comm, int ranks) {
         "Group_translate_ranks");
   PMPI_Group_free(&mine);
   PMPI_Group_free(&all);
-  if (std::find(to.begin(), to.end(), MPI_UNDEFINED) != to.end()) to.clear();
   return to;
 }
-
-struct Agreement {
-  bool all_ready = false, same_options = false;
-  std::shared_ptr<const Everybody> world;  // the same on all ranks; null: none in common
-  long id = 0;                             // new number for these ranks
-};
 
 // Every rank sends a flag (ready), a digest of its option preload, and the number of its
 // communicator of all processes. A number is the same on all ranks if its least value equals its
 // greatest (the negated least of its negative).
-Agreement agree(MPI_Comm comm, const CommState& state, bool ready, bool in_world) {
+Agreement agree(MPI_Comm comm, const CommState& state, bool ready) {
+  constexpr int kPositive = 2;   // bits less, for a number that has a negative one
   Process& process = Process::get();
   std::shared_ptr<const Everybody> everybody;
   long digest = 17, id = LONG_MAX;
   if (ready)
     for (char c : text_of(Option::preload)) digest = (digest * 31 + c) % 1000000007;
-  int world_rank = 0;
-  check(PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank), "Comm_rank");
   {
     const std::lock_guard lock(process.mutex);
-    if (in_world) everybody = process.everybody;
-    if (state.rank == 0) id = (long{world_rank} << 32) + ++process.made;
+    everybody = process.everybody;
+    if (state.rank == 0) id = static_cast<long>(process.numbers.next() >> kPositive);
   }
-  const long mine = everybody ? everybody->id : 0;
+  const long mine = everybody ? static_cast<long>(everybody->id) : 0;
   long said[] = {ready, digest, -digest, mine, -mine, id};
   check(PMPI_Allreduce(MPI_IN_PLACE, said, 6, MPI_LONG, MPI_MIN, comm), "Allreduce");
   if (said[3] != -said[4]) everybody = nullptr;
-  return {said[0] == 1, said[1] == -said[2], everybody, said[5]};
+  return {said[0] == 1, said[1] == -said[2], everybody, static_cast<std::uint64_t>(said[5])};
 }
 
 void say(const CommState& state, const std::string& trouble) {
@@ -199,31 +217,37 @@ Communicator join_apart(MPI_Comm comm, CommState& state, const WorldConfig& conf
   return all_have[0] ? joined : Communicator();
 }
 
-// Keeps `joined` if it has all processes. Threads may join several such communicators at once, and
-// finish in a different order on each rank. All ranks keep the one with the least number.
-void remember(const CommState& joined, const std::vector<int>& ranks, long id) {
+bool has_all_processes(MPI_Comm comm) {
+  int how = MPI_UNEQUAL;
+  check(PMPI_Comm_compare(comm, MPI_COMM_WORLD, &how), "Comm_compare");
+  return how != MPI_UNEQUAL;
+}
+
+// Keeps `joined`, which has all processes, for communicators to come. Threads may join several such
+// communicators at once, and finish in a different order on each rank. All ranks keep the one with
+// the least number.
+void remember(MPI_Comm comm, const CommState& joined) {
   Process& process = Process::get();
-  int all = 0;
-  check(PMPI_Comm_size(MPI_COMM_WORLD, &all), "Comm_size");
-  if (ranks.size() != std::size_t(all)) return;
+  const std::vector<int> ranks = world_ranks(comm, joined.ranks);
   auto everybody = std::make_shared<Everybody>();
   everybody->communicator = joined.communicator;
   everybody->drives_started = joined.drives_started;
-  everybody->position_of.assign(std::size_t(all), 0);
+  everybody->position_of.assign(ranks.size(), 0);
   for (std::size_t r = 0; r < ranks.size(); ++r)
     everybody->position_of[std::size_t(ranks[r])] = static_cast<int>(r);
-  everybody->id = id;
+  everybody->id = joined.agreed->id;
+  joined.agreed->world = everybody;
   std::shared_ptr<const Everybody> former;  // destroyed after the lock is released
   const std::lock_guard lock(process.mutex);
-  if (process.everybody && process.everybody->id < id) return;
+  if (process.everybody && process.everybody->id < everybody->id) return;
   former = std::exchange(process.everybody, everybody);
 }
 
-Communicator part_of(const Everybody& world, const std::vector<int>& ranks, long id) {
+Communicator part_of(const Everybody& world, const std::vector<int>& ranks, std::uint64_t id) {
   std::vector<int> positions;
   for (int rank : ranks) positions.push_back(world.position_of[std::size_t(rank)]);
   Communicator whole = world.communicator;
-  return whole.subgroup(positions, static_cast<std::uint64_t>(id));
+  return whole.subgroup(positions, id);
 }
 
 void prepare_progress() {
@@ -267,7 +291,55 @@ void say_that_it_recovers() {
                "errors are the host's to give; all calls pass through to it.\n");
 }
 
+// Agrees with the ranks of `comm` to join it.
+void agree_to_join(MPI_Comm comm, CommState& state) {
+  const bool has_world = Process::get().has_world();
+  const std::string trouble = trouble_of([=] {
+    check_user();
+    if (has_world) return;   // whose options hold for its groups, too
+    prepare_progress();
+    (void)config_of_drop_in();
+  });
+  state.agreed = std::make_shared<Agreement>(agree(comm, state, trouble.empty()));
+  if (!trouble.empty()) say(state, trouble);
+  if (state.agreed->all_ready && !state.agreed->same_options && state.rank == 0)
+    say(state, "PACELINE_PRELOAD differs between ranks; all must have the same.");
+}
+
+// Returns what the ranks of a new communicator need not ask each other, since they are all in the
+// one from which it is made. Null if that one is not in the world. All its ranks call this.
+std::shared_ptr<Agreement> inherited(const CommState* from) {
+  if (!from || !from->agreed || !from->agreed->world) return nullptr;
+  Agreement& parent = *from->agreed;
+  const std::uint64_t id = Random::mix(parent.id ^ Random::mix(++parent.children));
+  return std::make_shared<Agreement>(Agreement{true, true, parent.world, id});
+}
+
 }  // namespace
+
+void attach(MPI_Comm from, MPI_Comm made) noexcept try {
+  auto agreed = inherited(from == MPI_COMM_NULL ? nullptr : find_state(from));
+  CommState* const state = made == MPI_COMM_NULL ? nullptr : find_state(made);
+  if (!state || state->joins_in == 0) return;
+  if (agreed) {
+    state->agreed = std::move(agreed);
+    return;
+  }
+  agree_to_join(made, *state);
+  if (!waits_to_join(*state) || !has_all_processes(made)) return;
+  join(made, *state, false);
+  state->joins_in = 0;
+  CommState* const all = find_state(MPI_COMM_WORLD);
+  if (all && all->joins_in > 0) all->agreed = inherited(state);
+} catch (...) {
+  report("joining a new communicator", made);
+}
+
+bool waits_to_join(const CommState& state) {
+  const Agreement* const agreed = state.agreed.get();
+  return !agreed || (agreed->all_ready && agreed->same_options && is_any_wanted() &&
+                     !agreed->world);
+}
 
 void describe(MPI_Comm comm, CommState& state) {
   int between = 0;
@@ -283,29 +355,21 @@ void describe(MPI_Comm comm, CommState& state) {
   state.joins_in = comm == MPI_COMM_WORLD ? 1 : kJoiningCall;
 }
 
-void join(MPI_Comm comm, CommState& state) {
-  std::optional<WorldConfig> config;
-  const std::string trouble = trouble_of([&] {
-    prepare_progress();
-    check_user();
-    config = config_of_drop_in();
-  });
-  const std::vector<int> ranks = world_ranks(comm, state.ranks);
-  const Agreement agreed = agree(comm, state, trouble.empty(), !ranks.empty());
+void join(MPI_Comm comm, CommState& state, bool may_wait) {
+  if (may_wait) agree_to_join(comm, state);   // anew: a rank may have changed its user
+  const Agreement& agreed = *state.agreed;
   state.why = FallbackReason::not_joined;
-  if (!trouble.empty()) say(state, trouble);
-  if (agreed.all_ready && !agreed.same_options && state.rank == 0)
-    say(state, "PACELINE_PRELOAD differs between ranks; all must have the same.");
   if (!agreed.all_ready || !agreed.same_options) return;
   state.why = FallbackReason::option;
   if (!is_any_wanted()) return;
   state.why = FallbackReason::not_joined;
-  state.communicator =
-      agreed.world ? part_of(*agreed.world, ranks, agreed.id) : join_apart(comm, state, *config);
+  const Everybody* const world = agreed.world.get();
+  state.communicator = world ? part_of(*world, world_ranks(comm, state.ranks), agreed.id)
+                             : join_apart(comm, state, config_of_drop_in());
   if (!state.communicator.valid()) return;
   state.nodes = state.communicator.nodes();
-  if (agreed.world) state.drives_started = agreed.world->drives_started;
-  else remember(state, ranks, agreed.id);
+  if (world) state.drives_started = world->drives_started;
+  else if (has_all_processes(comm)) remember(comm, state);
 }
 
 void leave_worlds() {

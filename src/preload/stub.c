@@ -2,9 +2,9 @@
    needs no MPI, and does nothing until the first of its calls. It then finds the process's MPI and
    loads the library beside itself, which serves the calls; if that fails, all calls pass through.
 
-   Its calls are those of the tables mpi_calls.def and mpi_requests.def, and what begins MPI. Under
-   an MPI that lacks some of them, since it is not that for which the stub was built, narrow.c makes
-   those with long counts, and the others are errors.
+   Its calls are those of the tables mpi_calls.def, mpi_requests.def and mpi_comms.def, and what
+   begins MPI. Under an MPI that lacks some of them, since it is not that for which the stub was
+   built, narrow.c makes those with long counts, and the others are errors.
 
    It knows no mpi.h, since it may find itself under any MPI: a handle is a number or an address,
    and either is passed on as it comes, in a register or a place of eight bytes on the stack. */
@@ -57,6 +57,9 @@ static const struct {
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
   {"PMPI_" #name, 0}, {"mpi_" #fortran "_", 1}, {"mpi_" #fortran "_f08_", 1},
 #include "mpi_requests.def"
+#define PACELINE_ROW(name, fortran, from, types, values) \
+  {"PMPI_" #name, 0}, {"mpi_" #fortran "_", 1}, {"mpi_" #fortran "_f08_", 1},
+#include "mpi_comms.def"
 };
 
 static paceline_function table[PACELINE_STUB_CALLS];
@@ -253,9 +256,20 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
   STUB(EXPORTED, MPI_##name, name, types, values, (lacks("MPI_" #name), 0))
 #include "mpi_requests.def"
+#define COMM handle
+#define COMMS void*
+#define INFO handle
+#define GROUP handle
+#define PACELINE_ROW(name, fortran, from, types, values) \
+  STUB(EXPORTED, MPI_##name, name, types, values, (lacks("MPI_" #name), 0))
+#include "mpi_comms.def"
 #undef LENGTH
 #undef INTS
 #undef REQUEST
+#undef COMM
+#undef COMMS
+#undef INFO
+#undef GROUP
 
 #undef IN
 #undef OUT
@@ -301,6 +315,16 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
   FORTRAN_STUB(mpi_##fortran##_f08_, name##_f08, (UNWRAP types, void* error),          \
                (UNWRAP values, error))
 #include "mpi_requests.def"
+
+#define COMM void*
+#define COMMS void*
+#define INFO void*
+#define GROUP void*
+#define PACELINE_ROW(name, fortran, from, types, values)                                        \
+  FORTRAN_STUB(mpi_##fortran##_, name##_f, (UNWRAP types, void* error), (UNWRAP values, error)) \
+  FORTRAN_STUB(mpi_##fortran##_f08_, name##_f08, (UNWRAP types, void* error),                   \
+               (UNWRAP values, error))
+#include "mpi_comms.def"
 
 /* At MPI's start the ranks of a profiled program compare their clocks. That is the only use of
    these calls, and without a profile nothing is loaded for it. */

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Numbers of the calls: those of mpi_calls.def in each form, and those of mpi_requests.def.
+/* Numbers of the calls: those of mpi_calls.def in each form, then those of the other tables.
    _c: with long counts; _f: in Fortran; _f08: of its module mpi_f08; _f08ts: of that module, with
    descriptors of buffers. */
 #define PACELINE_STUB_FORMS(name, suffix)                                               \
@@ -21,6 +21,9 @@ enum paceline_stub_call {
 #define PACELINE_ROW(kind, name, fortran, types, values, n, requests) \
   PACELINE_STUB_##name, PACELINE_STUB_##name##_f, PACELINE_STUB_##name##_f08,
 #include "mpi_requests.def"
+#define PACELINE_ROW(name, fortran, from, types, values) \
+  PACELINE_STUB_##name, PACELINE_STUB_##name##_f, PACELINE_STUB_##name##_f08,
+#include "mpi_comms.def"
   PACELINE_STUB_CALLS
 };
 

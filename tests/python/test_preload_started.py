@@ -82,3 +82,16 @@ def test_fortran_is_served(tmp_path, name, module):
     assert status == 0 and said.count("right") == 3, said
     made = IN_FORTRAN | (IN_FORTRAN_AGAIN if has_persistent(name) else {})
     assert served(said) == {call: (count, 0) for call, count in made.items()}, said
+
+
+@pytest.mark.parametrize("name, ranks", [("openmpi5", 3), ("mpich5", 2), ("mpich4", 3),
+                                         ("openmpi4", 2)])  # fmt: skip
+def test_a_program_that_only_starts_calls_is_served(name, ranks):
+    """By what the ranks agree on where communicators are made."""
+    mpi = test_preload.mpi_of(name)
+    mpicc = test_preload.mpicc_of(mpi)
+    library, program = test_preload.built(mpicc), test_preload.compiled(mpicc, "attached")
+    status, said = test_preload.run(mpi, ranks, library, program)
+    assert status == 0 and said.count(": 13 communicators") == ranks, said
+    # The host makes the first two calls of each, but for the first one and MPI_COMM_WORLD.
+    assert re.search(r"MPI_Iallreduce: 43 served, .*; 22 passed \(first calls: 22\)", said), said

@@ -67,6 +67,8 @@ void Slab::touch(int slot, std::size_t from, std::size_t slot_bytes) {
   file_.touch(begin(slot) + offset_of(from), StagingBuffer::kHead + slot_bytes - offset_of(from));
 }
 
-void Slab::release(int slot) { file_.release_part(begin(slot), slot_bytes_); }
+void Slab::release(int slot, std::size_t from) {
+  file_.release_part(begin(slot) + offset_of(from), slot_bytes_ - offset_of(from));
+}
 
 }  // namespace paceline

@@ -1,8 +1,8 @@
 // Slab: one file with places for the stages of many communicators of a rank.
 //
 // Its first page is a directory: which communicator's stage each slot holds. The file is as long as
-// all of them may become, and sparse: a slot takes memory as its owner reserves it, and gives it
-// back when the communicator has been closed.
+// all of them may become, and sparse: a slot takes memory as its owner reserves it, and gives most
+// of it back when the communicator has been closed.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ class Slab {
   // Throws a resource error.
   void reserve(int slot, std::size_t from, std::size_t slot_bytes);
   void touch(int slot, std::size_t from, std::size_t slot_bytes);   // maps what is there
-  void release(int slot);
+  void release(int slot, std::size_t from);   // gives back all from there on
 
  private:
   std::size_t begin(int slot) const {

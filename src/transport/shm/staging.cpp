@@ -46,7 +46,7 @@ StagingBuffer ShmStaging::open(std::uint64_t context) {
   if (free_.empty()) add_slab();
   const Place place = free_.front();
   Slab& slab = own_[place.slab];
-  const std::size_t reserved = place.slab == 0 ? bytes_ : std::min(bytes_, StagingBuffer::kAtFirst);
+  const std::size_t reserved = place.slab == 0 ? bytes_ : at_first();
   slab.reserve(place.slot, 0, reserved);   // the first call is to be as fast as the others
   free_.pop_front();
   const StagingBuffer stage = slab.stage(place.slot);
@@ -136,12 +136,19 @@ bool ShmStaging::is_held(const Place& place) const {
   return false;
 }
 
-// The first slab is the meeting's, in a folder that may be full by now: it is not used again.
+// The first slab is the meeting's, in a folder that may be full by now: it is not used again. Other
+// places keep what a communicator has at first: new pages cost the next one more than its messages.
 void ShmStaging::clear() {
   std::erase_if(closed_, [&](const Place& place) {
     if (is_held(place)) return false;
-    own_[place.slab].release(place.slot);
-    if (place.slab > 0) free_.push_back(place);
+    Slab& slab = own_[place.slab];
+    if (place.slab == 0) {
+      slab.release(place.slot, 0);
+      return true;
+    }
+    if (slab.stage(place.slot).owner().reserved.load(std::memory_order_relaxed) > at_first())
+      slab.release(place.slot, at_first());
+    free_.push_back(place);
     return true;
   });
 }

@@ -5,6 +5,7 @@
 // is there as a whole from the meeting on; later ones begin with room for short calls.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
@@ -41,6 +42,7 @@ class ShmStaging : public StagingBuffers {
   };
   using Held = std::pair<int, Place>;   // rank of the inboxes
 
+  std::size_t at_first() const { return std::min(bytes_, StagingBuffer::kAtFirst); }
   void add_slab();
   bool is_held(const Place& place) const;
   const Slab* slab_of(int owner, std::size_t index);   // null: there is none
