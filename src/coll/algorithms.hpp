@@ -82,8 +82,10 @@
   X(alltoall_staged)                   \
   X(gather_linear)                     \
   X(gather_binomial)                   \
+  X(gather_staged)                     \
   X(scatter_linear)                    \
   X(scatter_binomial)                  \
+  X(scatter_staged)                    \
   X(barrier_dissemination)             \
   X(barrier_staged)
 

@@ -85,15 +85,19 @@ Segment Builder::scratch(const Segment& shape) {
   return as(slot, shape);
 }
 
+Segment Builder::shared_scratch(const Segment& shape) {
+  const Segment slot = scratch(shape);
+  recording_->schedule.slots.back() = {{slot}, true};
+  return slot;
+}
+
 Segment Builder::staging(const Segment& shape) {
   Schedule& schedule = recording_->schedule;
   require(problem_.node_staging && schedule.slots.size() == std::size_t(schedule.staging),
           name_of(problem_.collective), " asks for a staging buffer that it does not have, or ",
           "after other scratch");
   ++schedule.staging;
-  const Segment slot = scratch(shape);
-  schedule.slots.back().shapes.push_back(slot);
-  return slot;
+  return shared_scratch(shape);
 }
 
 Segment Builder::as(const Segment& slot, const Segment& shape) {

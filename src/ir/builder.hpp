@@ -44,6 +44,9 @@ class Builder {
   // Working memory with room for `shape`. The same slot can be used for another range later on:
   // as(slot, other) is the slot, holding `other`.
   Segment scratch(const Segment& shape);
+  // Scratch of which peers use a part that this rank does not (Access::staging). All ranks ask for
+  // the same shape.
+  Segment shared_scratch(const Segment& shape);
   // Scratch that the other ranks of the node reach as well (Problem::node_staging). All of them ask
   // for the same shapes in the same order, before any other scratch.
   Segment staging(const Segment& shape);

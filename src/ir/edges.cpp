@@ -95,10 +95,7 @@ void derive_edges(Schedule& schedule) {
 }
 
 void derive_slots(Schedule& schedule) {
-  // The first shape of a staging buffer's slot is the one that it was asked for with: equal on all
-  // ranks.
-  for (std::size_t i = 0; i < schedule.slots.size(); ++i)
-    schedule.slots[i].shapes.resize(i < std::size_t(schedule.staging) ? 1 : 0);
+  for (Slot& slot : schedule.slots) slot.shapes.resize(slot.is_alike ? 1 : 0);
   for (const Step& step : schedule.steps)
     for (const Segment* s = schedule.begin(step); s != schedule.end(step); ++s) {
       if (s->space != Space::scratch) continue;

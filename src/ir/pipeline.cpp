@@ -38,10 +38,11 @@ class Copier {
       step.seq += segment / out_.lanes * messages_[channel(step)];
       append(step, segment, segment + 1);
     }
-    for (Slot slot : one_.slots)
+    for (const Slot& slot : one_.slots)
       for (const Segment& shape : slot.shapes) {
         const Segment s = shifted(shape, segment);
         out_.slots[std::size_t(s.slot)].shapes.push_back(s);
+        out_.slots[std::size_t(s.slot)].is_alike = slot.is_alike;
       }
   }
 

@@ -54,6 +54,7 @@ struct Step {
 // schedule share slots lane by lane.
 struct Slot {
   std::vector<Segment> shapes;
+  bool is_alike = false;   // the first shape is the one that all ranks asked for, used or not
 };
 
 struct Schedule {

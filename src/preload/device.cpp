@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 
 namespace paceline::preload {
 namespace {
@@ -105,10 +106,10 @@ void copy_by(const Driver& driver, const void* device, void* to, const void* fro
 // True if the thread has checked this buffer before. Without a loaded driver a known buffer costs
 // one comparison. Every 64th call and each new buffer look again for a driver loaded since.
 bool is_known(const void* address) {
-  constexpr unsigned kBuffers = 8, kTrusted = 64;
+  constexpr unsigned kBuffers = 16, kTrusted = 64;
   thread_local std::array<const void*, kBuffers> known{};
   thread_local unsigned looks = 0;
-  const void*& place = known[(reinterpret_cast<std::uintptr_t>(address) >> 6) % kBuffers];
+  const void*& place = known[Random::mix(reinterpret_cast<std::uintptr_t>(address)) % kBuffers];
   if (place == address && ++looks % kTrusted != 0) return true;
   place = address;
   return false;

@@ -59,10 +59,10 @@ bool allgather(Exchange& x, const Described& from, const Described& into) {
   const bool in_place = from.buffer == MPI_IN_PLACE;
   const int me = x.state->rank;
   if (!into.is_right() || (!in_place && !from.is_right())) return false;
-  x.output = Operand(into);
+  x.output.describe(into);
   if (!is_ours(x, Collective::allgather, x.output.bytes())) return false;
   if (!in_place) {
-    x.input = Operand(from);
+    x.input.describe(from);
     check_own_piece(x, x.input.bytes(), x.output.bytes(me));
     const void* own = are_alike(x.input, 0, x.output, me) ? x.output.place_of(me) : nullptr;
     if (are_sides_refused(x, Collective::allgather, x.input, x.output, own))
@@ -84,8 +84,8 @@ bool gather(Exchange& x, const Described& from, const Described& into, int root)
   const int me = x.state->rank;
   if (!is_rank(x, root) || (at_root && !into.is_right())) return false;
   if (!in_place && !from.is_right()) return false;
-  if (at_root) x.output = Operand(into);
-  if (!in_place) x.input = Operand(from);
+  if (at_root) x.output.describe(into);
+  if (!in_place) x.input.describe(from);
   const std::size_t piece = in_place ? x.output.bytes(me) : x.input.bytes();
   std::optional<std::size_t> all;
   if (!x.call.uneven) all = piece * std::size_t(x.state->ranks);
@@ -113,8 +113,8 @@ bool scatter(Exchange& x, const Described& from, const Described& into, int root
   const int me = x.state->rank;
   if (!is_rank(x, root) || (at_root && !from.is_right())) return false;
   if (!in_place && !into.is_right()) return false;
-  if (at_root) x.input = Operand(from);
-  if (!in_place) x.output = Operand(into);
+  if (at_root) x.input.describe(from);
+  if (!in_place) x.output.describe(into);
   const std::size_t piece = in_place ? x.input.bytes(me) : x.output.bytes();
   std::optional<std::size_t> all;
   if (!x.call.uneven) all = piece * std::size_t(x.state->ranks);
@@ -139,8 +139,8 @@ bool scatter(Exchange& x, const Described& from, const Described& into, int root
 bool alltoall(Exchange& x, const Described& from, const Described& into) {
   const bool in_place = from.buffer == MPI_IN_PLACE;
   if (!into.is_right() || (!in_place && !from.is_right())) return false;
-  x.output = Operand(into);
-  if (!in_place) x.input = Operand(from);
+  x.output.describe(into);
+  if (!in_place) x.input.describe(from);
   std::optional<std::size_t> all;
   if (!x.call.uneven) all = x.output.bytes();
   if (!is_ours(x, Collective::alltoall, all)) return false;
@@ -168,7 +168,7 @@ bool prepare_Barrier(Exchange& x) { return is_ours(x, Collective::barrier, 0); }
 bool prepare_Bcast(void* buffer, std::int64_t n, MPI_Datatype type, int root, Exchange& x) {
   const Described data = {buffer, type, 1, n};
   if (!data.is_right() || !is_rank(x, root)) return false;
-  x.output = Operand(data);
+  x.output.describe(data);
   if (!is_ours(x, Collective::broadcast, x.output.bytes())) return false;
   if (are_sides_refused(x, Collective::broadcast, x.output, x.output, nullptr))
     return x.pass(FallbackReason::refused);

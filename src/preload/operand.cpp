@@ -63,7 +63,9 @@ bool Described::is_right() const {
   return true;
 }
 
-Operand::Operand(const Described& buffer) : of_(buffer), element_(find_element(buffer.type)) {
+void Operand::describe(const Described& buffer) {
+  of_ = buffer;
+  element_ = find_element(buffer.type);
   const std::size_t one = element_ ? element_->bytes : packed_bytes(1, buffer.type);
   is_dense_ = element_;
   if (!of_.counts) {

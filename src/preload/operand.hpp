@@ -58,11 +58,11 @@ struct Described {
 class Operand {
  public:
   Operand() = default;   // none: address() is null
-  explicit Operand(const Described& buffer);
   ~Operand();
   Operand(Operand&& other) noexcept { swap(other); }
   Operand& operator=(Operand&& other) noexcept { return swap(other), *this; }
 
+  void describe(const Described& buffer);   // once
   const Described& described() const { return of_; }
   const Element* element() const { return element_; }   // null: not predefined, or with holes
   std::size_t bytes() const { return bytes_; }          // of all pieces

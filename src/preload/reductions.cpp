@@ -29,13 +29,13 @@ bool is_in_place(const void* in, const void* out) { return in == MPI_IN_PLACE ||
 // Sets the buffers of a call whose input and output are alike.
 void take(Exchange& x, const void* in, const Described& out) {
   const bool in_place = is_in_place(in, out.buffer);
-  x.output = Operand(out);
+  x.output.describe(out);
   x.call.output = x.output.address();
   x.pieces_read = in_place;
   if (!in_place) {
     Described from = out;
     from.buffer = in;
-    x.input = Operand(from);
+    x.input.describe(from);
   }
   x.call.input = in_place ? x.call.output : x.input.address();
 }
@@ -43,12 +43,12 @@ void take(Exchange& x, const void* in, const Described& out) {
 // MPI wants the result of a reduce_scatter in place at the front, where rank 0's piece of the input
 // is: so it is written apart.
 void take_pieces(Exchange& x, Described all, const Described& own) {
-  x.output = Operand(own);
+  x.output.describe(own);
   if (is_in_place(all.buffer, own.buffer)) {
     x.output.keep_apart();
     all.buffer = own.buffer;
   }
-  x.input = Operand(all);
+  x.input.describe(all);
   x.call.input = x.input.address();
   x.call.output = x.output.address();
 }
@@ -85,7 +85,7 @@ bool prepare_Reduce(const void* in, void* out, std::int64_t n, MPI_Datatype type
   if (at_root) {
     take(x, in, {out, type, 1, n});
   } else {
-    x.input = Operand({in, type, 1, n});
+    x.input.describe({in, type, 1, n});
     x.call.input = x.input.address();
   }
   return true;

@@ -19,19 +19,21 @@ struct Extents {
   std::uintptr_t in_input, in_output;   // offsets
 };
 
-std::optional<Extents> extents_of(const Call& call, int rank, int ranks) {
+Extents extents_of(const Call& call, int rank, int ranks) {
   const std::uintptr_t unit = call.count * size_of(call.type);
   const auto p = static_cast<std::uintptr_t>(ranks), r = static_cast<std::uintptr_t>(rank);
   switch (call.collective) {
-    case Collective::allreduce: return Extents{unit, unit, 0, 0};
-    case Collective::reduce: return Extents{unit, rank == call.root ? unit : 0, 0, 0};
-    case Collective::broadcast: return Extents{0, unit, 0, 0};
-    case Collective::reduce_scatter: return Extents{unit * p, unit, unit * r, 0};
-    case Collective::allgather: return Extents{unit, unit * p, 0, unit * r};
-    case Collective::alltoall: return Extents{unit * p, unit * p, 0, 0};
-    case Collective::barrier: return Extents{0, 0, 0, 0};
-    default: return {};
+    case Collective::allreduce: return {unit, unit, 0, 0};
+    case Collective::reduce: return {unit, rank == call.root ? unit : 0, 0, 0};
+    case Collective::broadcast: return {0, unit, 0, 0};
+    case Collective::reduce_scatter: return {unit * p, unit, unit * r, 0};
+    case Collective::allgather: return {unit, unit * p, 0, unit * r};
+    case Collective::alltoall: return {unit * p, unit * p, 0, 0};
+    case Collective::gather: return {unit, rank == call.root ? unit * p : 0, 0, unit * r};
+    case Collective::scatter: return {rank == call.root ? unit * p : 0, unit, unit * r, 0};
+    case Collective::barrier: break;
   }
+  return {0, 0, 0, 0};
 }
 
 bool is_same(const Call& a, const Call& b) {
@@ -53,14 +55,13 @@ bool is_asked(const CallCache::Entry& entry, const Asked& asked, bool in_place) 
 
 std::optional<bool> plain_in_place(const Call& call, int rank, int ranks) {
   if (!is_plain(call)) return {};
-  const auto extents = extents_of(call, rank, ranks);
-  if (!extents) return {};
+  const Extents extents = extents_of(call, rank, ranks);
   const auto in = reinterpret_cast<std::uintptr_t>(call.input),
              out = reinterpret_cast<std::uintptr_t>(call.output);
-  if ((extents->input > 0 && in == 0) || (extents->output > 0 && out == 0)) return {};
-  if (extents->input == 0 || extents->output == 0) return false;
-  if (in + extents->in_input == out + extents->in_output) return true;
-  if (in < out + extents->output && out < in + extents->input) return {};   // they overlap
+  if ((extents.input > 0 && in == 0) || (extents.output > 0 && out == 0)) return {};
+  if (extents.input == 0 || extents.output == 0) return false;
+  if (in + extents.in_input == out + extents.in_output) return true;
+  if (in < out + extents.output && out < in + extents.input) return {};   // they overlap
   return false;
 }
 

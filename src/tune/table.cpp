@@ -141,8 +141,10 @@ constinit const Row kRows[] = {
     messages(alltoall_bruck, whole, 0, 0, "short: fewest rounds", {2, 0}),
     messages(alltoall_bruck, whole, 0, 0, "short: few rounds, less traffic", {4, 0}),
 
+    flowing(gather_staged, 4, "one node: the root copies what is shown"),
     messages(gather_linear, whole, 0, lean, "long: no detour"),
     messages(gather_binomial, whole, 0, lean, "short: fewest rounds"),
+    flowing(scatter_staged, 4, "one node: each copies its own"),
     messages(scatter_linear, whole, 0, lean, "long: no detour"),
     messages(scatter_binomial, whole, 0, lean, "short: fewest rounds"),
 

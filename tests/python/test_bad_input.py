@@ -94,7 +94,7 @@ CASES = {
     "no radix": (lambda c: c.allreduce(ones(3), algorithm="ring", radix=3), "no radix|circulant"),
     "blocks": (lambda c: c.broadcast(ones(3), algorithm="circulant", blocks=4097), "1 to 4096"),
     "blocks is x": (lambda c: c.reduce(ones(3), blocks="x"), "blocks is 'x'"),
-    "no blocks": (lambda c: c.gather(ones(3), algorithm="linear", blocks=2), "no gather has"),
+    "radix of gather": (lambda c: c.gather(ones(3), algorithm="linear", radix=2), "no gather has"),
     "plan and radix": (lambda c: c.plan("allreduce", ones(3), radix=3), "radix is 3|circulant"),
     "timeout": (lambda c: c.barrier(timeout_ms=-5), "timeout_ms is -5"),
     "own timeout": (lambda c: setattr(c, "timeout_ms", 0), "timeout_ms is 0|at least 1"),

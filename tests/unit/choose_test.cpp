@@ -243,7 +243,7 @@ TEST_CASE("choose: bad wishes are refused, with what is right") {
   CHECK(says(error_of({"ring", 0, 0, {.radix = 3}}),
              {"allreduce/ring", "no radix", "circulant, recursive_multiplying"}));
   CHECK(says(error_of({"", 0, 0, {.radix = 3}}), {"no algorithm is named", "circulant"}));
-  CHECK(says(error_of({"linear", 0, 0, {.blocks = 2}}, Collective::gather),
+  CHECK(says(error_of({"linear", 0, 0, {.radix = 2}}, Collective::gather),
              {"no gather has one"}));
   Problem ordered = problem_of(Collective::allreduce, 4);
   ordered.commutative = false;

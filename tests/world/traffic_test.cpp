@@ -29,6 +29,11 @@ using Formula = Claim (*)(double r, double blocks, bool in_place);
 
 double own(bool in_place) { return in_place ? 0 : 2; }   // from the input to the output
 
+Claim to_or_from_the_root(double r, double b, bool in_place) {
+  const double all = (r - 1) / r, back = std::fmax(0, b - kAhead);
+  return {2 * all, 0, 2 * all, own(in_place) / r, 0, all, (b + back) * (r - 1), b};
+}
+
 // Traffic with two ranks and more.
 const std::map<std::string, Formula> kClaims = {
     {"allreduce/one_shot", [](double r, double, bool) -> Claim {
@@ -90,6 +95,8 @@ const std::map<std::string, Formula> kClaims = {
     {"alltoall/symmetric", [](double r, double, bool) -> Claim {
        return {0, 0, 0, 2 * r, 0, r - 1, 2 * r * (r - 1), 2};
      }},
+    {"gather/staged", to_or_from_the_root},
+    {"scatter/staged", to_or_from_the_root},
     {"barrier/staged", [](double r, double, bool) -> Claim {
        return {.signals = r * (r - 1), .syncs = 1};
      }},

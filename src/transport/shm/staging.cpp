@@ -148,7 +148,7 @@ void ShmStaging::clear() {
     }
     if (slab.stage(place.slot).owner().reserved.load(std::memory_order_relaxed) > at_first())
       slab.release(place.slot, at_first());
-    free_.push_back(place);
+    free_.push_front(place);
     return true;
   });
 }

@@ -57,7 +57,7 @@ class ShmStaging : public StagingBuffers {
   std::vector<std::vector<Slab>> theirs_;   // by rank of the inboxes
   std::map<std::uint64_t, Place> open_;     // own ones, by communicator
   std::multimap<std::uint64_t, Held> held_;
-  std::deque<Place> free_;                  // the one that has been free for longest comes first
+  std::deque<Place> free_;                  // the one that was closed last comes first
   std::vector<Place> closed_;               // which peers may still hold
 };
 
