@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "exchange.hpp"
+#include "folds.hpp"
 #include "fortran.hpp"
 #include "join.hpp"
 #include "profiler.hpp"
@@ -27,9 +28,13 @@ namespace {
 void serve(Exchange& x) {
   CommState& state = *x.state;
   x.begin();
-  ++state.calls;
   try {
-    state.communicator.run(x.call);
+    if (x.op != MPI_OP_NULL) {
+      run_fold(x);
+    } else {
+      ++state.calls;
+      state.communicator.run(x.call);
+    }
   } catch (const Error&) {
     state.is_spoilt = has_op(x.call.collective) && x.call.input == x.call.output;
     throw;
@@ -47,6 +52,7 @@ int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
     state = state_of(comm);
     if (state && (state->communicator.valid() || state->why == FallbackReason::differed)) {
       Exchange x = {state, comm, row};
+      x.may_fold = true;
       if (prepare(x)) return serve(x), MPI_SUCCESS;
     } else if (state) {
       state->count_passed(row, state->why);

@@ -19,6 +19,8 @@ struct Exchange {
   Operand input = {}, output = {};
   int first_read = 0, pieces_read = 0;   // of the output; the input is read whole
   bool is_written = true;                // the output
+  bool may_fold = false;                 // it is blocking (folds.hpp)
+  MPI_Op op = MPI_OP_NULL;               // of a fold; else null
 
   // Counts the call as the host's and returns false.
   bool pass(FallbackReason why);

@@ -9,7 +9,6 @@
 #include <climits>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <mutex>
 #include <memory>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "base/random.hpp"
 #include "bootstrap/join.hpp"
 #include "bootstrap/options_config.hpp"
+#include "host_progress.hpp"
 #include "runtime/diagnostics/call_site.hpp"
 #include "report.hpp"
 #include "transport/mpi/abi/header.hpp"
@@ -45,6 +45,7 @@ struct Everybody {
 
 struct Agreement {
   bool all_ready = false, same_options = false;
+  bool one_by_one = false;                 // no rank calls MPI in several threads at once
   std::shared_ptr<const Everybody> world;  // the same on all ranks; null: none in common
   std::uint64_t id = 0;                    // of these ranks; no other communicator has it
   std::uint64_t children = 0;              // communicators made from this one
@@ -63,12 +64,7 @@ struct Process {
   std::mutex mutex;
   std::shared_ptr<const Everybody> everybody;  // null: no such communicator yet
   Random numbers{seed()};        // for communicators whose rank 0 is this process
-  // A receive that never completes, on a communicator without sends: testing it makes MPI progress.
-  MPI_Comm silent = MPI_COMM_NULL;
-  MPI_Request never = MPI_REQUEST_NULL;
   std::optional<uid_t> user;   // user of this process at its first communicator
-  char nothing = 0;              // buffer of `never`
-  std::atomic_flag is_progressing;   // some thread is in progress_mpi()
 
   static Process& get() {
     static Process* const one = new Process;
@@ -83,44 +79,6 @@ struct Process {
 
 void check(int code, const char* what) {
   if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
-}
-
-// Open MPI's progress function, which returns a count of events; not so in version 4. Null with
-// other MPIs.
-using HostProgress = int();
-HostProgress* host_progress() {
-  HostProgress* function = nullptr;
-#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
-  void* const symbol = dlsym(RTLD_DEFAULT, "opal_progress");
-  std::memcpy(&function, &symbol, sizeof function);
-#endif
-  return function;
-}
-
-// Makes progress until 16 looks in a row find nothing. A peer whose one-sided calls this rank
-// serves makes the next one sooner than one look at Paceline's own call takes.
-bool progress_until_quiet(HostProgress* progress) {
-  constexpr int kMostLooks = 256, kInVain = 16;   // a few microseconds
-  if (progress() <= 0) return false;
-  for (int looks = 1, in_vain = 0; looks < kMostLooks && in_vain < kInVain; ++looks)
-    in_vain = progress() > 0 ? 0 : in_vain + 1;
-  return true;
-}
-
-// Makes progress in MPI while a rank waits in a call of Paceline: its peers may need its MPI
-// messages before they come. Testing a receive that never completes makes every MPI do so;
-// MPI_Iprobe does not in MPICH 4.0 if the rank is alone in the communicator. Returns true if
-// anything moved, as far as the host tells.
-bool progress_mpi() {
-  static HostProgress* const progress = host_progress();
-  Process& process = Process::get();
-  if (process.is_progressing.test_and_set(std::memory_order_acquire)) return false;
-  bool moved = false;
-  int done = 0;
-  if (progress) moved = progress_until_quiet(progress);
-  else PMPI_Test(&process.never, &done, MPI_STATUS_IGNORE);
-  process.is_progressing.clear(std::memory_order_release);
-  return moved;
 }
 
 // A communicator of MPI for Paceline alone. It is split, not duplicated, so that MPI copies none of
@@ -164,8 +122,8 @@ std::vector<int> world_ranks(MPI_Comm comm, int ranks) {
   return to;
 }
 
-// Every rank sends a flag (ready), a digest of its option preload, and the number of its
-// communicator of all processes. A number is the same on all ranks if its least value equals its
+// Every rank sends two flags, a digest of its option preload, and the number of its communicator of
+// all processes. A number is the same on all ranks if its least value equals its
 // greatest (the negated least of its negative).
 Agreement agree(MPI_Comm comm, const CommState& state, bool ready) {
   constexpr int kPositive = 2;   // bits less, for a number that has a negative one
@@ -179,11 +137,14 @@ Agreement agree(MPI_Comm comm, const CommState& state, bool ready) {
     everybody = process.everybody;
     if (state.rank == 0) id = static_cast<long>(process.numbers.next() >> kPositive);
   }
+  int level = MPI_THREAD_MULTIPLE;
+  check(PMPI_Query_thread(&level), "Query_thread");
   const long mine = everybody ? static_cast<long>(everybody->id) : 0;
-  long said[] = {ready, digest, -digest, mine, -mine, id};
-  check(PMPI_Allreduce(MPI_IN_PLACE, said, 6, MPI_LONG, MPI_MIN, comm), "Allreduce");
+  long said[] = {ready, digest, -digest, mine, -mine, id, level < MPI_THREAD_MULTIPLE};
+  check(PMPI_Allreduce(MPI_IN_PLACE, said, 7, MPI_LONG, MPI_MIN, comm), "Allreduce");
   if (said[3] != -said[4]) everybody = nullptr;
-  return {said[0] == 1, said[1] == -said[2], everybody, static_cast<std::uint64_t>(said[5])};
+  return {said[0] == 1, said[1] == -said[2], said[6] == 1, everybody,
+          static_cast<std::uint64_t>(said[5])};
 }
 
 void say(const CommState& state, const std::string& trouble) {
@@ -250,14 +211,6 @@ Communicator part_of(const Everybody& world, const std::vector<int>& ranks, std:
   return whole.subgroup(positions, id);
 }
 
-void prepare_progress() {
-  Process& process = Process::get();
-  const std::lock_guard lock(process.mutex);
-  if (process.silent != MPI_COMM_NULL) return;
-  check(PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &process.silent), "Comm_split");
-  check(PMPI_Irecv(&process.nothing, 1, MPI_BYTE, 0, 0, process.silent, &process.never), "Irecv");
-}
-
 // A new communicator opens the memory of other ranks, which requires the user of the first one.
 void check_user() {
   Process& process = Process::get();
@@ -297,7 +250,7 @@ void agree_to_join(MPI_Comm comm, CommState& state) {
   const std::string trouble = trouble_of([=] {
     check_user();
     if (has_world) return;   // whose options hold for its groups, too
-    prepare_progress();
+    begin_progress();
     (void)config_of_drop_in();
   });
   state.agreed = std::make_shared<Agreement>(agree(comm, state, trouble.empty()));
@@ -312,7 +265,8 @@ std::shared_ptr<Agreement> inherited(const CommState* from) {
   if (!from || !from->agreed || !from->agreed->world) return nullptr;
   Agreement& parent = *from->agreed;
   const std::uint64_t id = Random::mix(parent.id ^ Random::mix(++parent.children));
-  return std::make_shared<Agreement>(Agreement{true, true, parent.world, id});
+  return std::make_shared<Agreement>(
+      Agreement{true, true, parent.one_by_one, parent.world, id});
 }
 
 }  // namespace
@@ -329,7 +283,8 @@ void attach(MPI_Comm from, MPI_Comm made) noexcept try {
   if (!waits_to_join(*state) || !has_all_processes(made)) return;
   join(made, *state, false);
   state->joins_in = 0;
-  CommState* const all = find_state(MPI_COMM_WORLD);
+  // Another thread could ask for it meanwhile, and find it here on some ranks only.
+  CommState* const all = state->agreed->one_by_one ? find_state(MPI_COMM_WORLD) : nullptr;
   if (all && all->joins_in > 0) all->agreed = inherited(state);
 } catch (...) {
   report("joining a new communicator", made);
@@ -376,10 +331,7 @@ void leave_worlds() {
   Process& process = Process::get();
   const std::lock_guard lock(process.mutex);
   process.everybody = nullptr;
-  if (process.silent == MPI_COMM_NULL) return;
-  PMPI_Cancel(&process.never);
-  PMPI_Wait(&process.never, MPI_STATUS_IGNORE);
-  PMPI_Comm_free(&process.silent);
+  end_progress();
 }
 
 bool is_wanted(Collective collective) {

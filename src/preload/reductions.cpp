@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "exchange.hpp"
+#include "folds.hpp"
 #include "refusals.hpp"
 
 namespace paceline::preload {
@@ -14,14 +15,25 @@ bool is_reduction(Exchange& x, Collective collective, std::size_t elements, MPI_
                   MPI_Op mpi_op) {
   const Element* element = find_element(type);
   const Op* op = find_op(mpi_op);
-  // A datatype that is not known has 1 byte, and is not empty: it is the reason itself.
-  if (!is_ours(x, collective, !element ? 1 : elements * element->bytes)) return false;
-  if (!op) return x.pass(FallbackReason::op);
-  if (!element || element->kind == Class::plain || !is_defined(*op, element->kind))
-    return x.pass(FallbackReason::type);
+  const bool is_cores = op && element && element->kind != Class::plain &&
+                        is_defined(*op, element->kind);
+  const bool is_folded = !is_cores && x.may_fold && is_fold(mpi_op, type);
+  // An element of another datatype counts as a byte: it is not empty.
+  if (!is_ours(x, collective, elements * (element ? element->bytes : 1))) return false;
+  if (!is_cores && !is_folded) return x.pass(op ? FallbackReason::type : FallbackReason::op);
+  if (is_folded) {
+    x.op = mpi_op;
+    return true;
+  }
   x.call.type = element->type;
   x.call.op = *op;
   return true;
+}
+
+bool are_refused_here(const Exchange& x, const Buffers& buffers, MPI_Datatype type) {
+  if (are_refused(x.call.collective, buffers)) return true;
+  return x.op != MPI_OP_NULL && !find_element(type) &&
+         is_refused(buffers.out, buffers.count, type);
 }
 
 bool is_in_place(const void* in, const void* out) { return in == MPI_IN_PLACE || in == out; }
@@ -66,7 +78,7 @@ bool in_place_away_from_root(Exchange& x) {
 bool prepare_Allreduce(const void* in, void* out, std::int64_t n, MPI_Datatype type, MPI_Op op,
                        Exchange& x) {
   if (n < 0 || !is_reduction(x, Collective::allreduce, std::size_t(n), type, op)) return false;
-  if (are_refused(Collective::allreduce, {in, out, out, n})) return x.pass(FallbackReason::refused);
+  if (are_refused_here(x, {in, out, out, n}, type)) return x.pass(FallbackReason::refused);
   x.call.count = std::size_t(n);
   take(x, in, {out, type, 1, n});
   return true;
@@ -80,7 +92,7 @@ bool prepare_Reduce(const void* in, void* out, std::int64_t n, MPI_Datatype type
   x.call.count = std::size_t(n);
   const bool at_root = x.state->rank == root;  // elsewhere `out` may be anything
   if (!at_root && in == MPI_IN_PLACE) return in_place_away_from_root(x);
-  if (are_refused(Collective::reduce, {in, at_root ? out : in, at_root ? out : nullptr, n}))
+  if (are_refused_here(x, {in, at_root ? out : in, at_root ? out : nullptr, n}, type))
     return x.pass(FallbackReason::refused);
   if (at_root) {
     take(x, in, {out, type, 1, n});
@@ -95,8 +107,7 @@ bool prepare_Reduce_scatter_block(const void* in, void* out, std::int64_t n, MPI
                                   MPI_Op op, Exchange& x) {
   const std::size_t all = std::size_t(std::max<std::int64_t>(n, 0)) * std::size_t(x.state->ranks);
   if (n < 0 || !is_reduction(x, Collective::reduce_scatter, all, type, op)) return false;
-  if (are_refused(Collective::reduce_scatter, {in, out, out, n}))
-    return x.pass(FallbackReason::refused);
+  if (are_refused_here(x, {in, out, out, n}, type)) return x.pass(FallbackReason::refused);
   x.call.count = std::size_t(n);
   take_pieces(x, {in, type, x.state->ranks, n}, {out, type, 1, n});
   return true;
@@ -112,9 +123,10 @@ bool prepare_Reduce_scatter(const void* in, void* out, Lengths counts, MPI_Datat
     all += std::size_t(counts[r]);
     is_even = is_even && counts[r] == counts[0];
   }
+  x.may_fold = x.may_fold && is_even;
   if (!counts || !is_reduction(x, Collective::reduce_scatter, all, type, op)) return false;
   const std::int64_t n = counts[x.state->rank];
-  if (are_refused(Collective::reduce_scatter, {in, out || n > 0 ? out : in, out, n}))
+  if (are_refused_here(x, {in, out || n > 0 ? out : in, out, n}, type))
     return x.pass(FallbackReason::refused);
   x.call.count = std::size_t(n);
   x.call.uneven = !is_even;

@@ -1,7 +1,7 @@
 /* Threads whose first calls meet in the drop-in library: the program stands between it and the MPI,
    by its own PMPI functions, and keeps each step back where another order would do harm. The
-   argument is "key" or "worlds". Ends with "rank r: PART ok", or says what is wrong and ends with
-   1. To be linked with -rdynamic -ldl. */
+   argument is "key", "worlds" or "made". Ends with "rank r: PART ok", or says what is wrong and
+   ends with 1. To be linked with -rdynamic -ldl. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 static int rank, size;
-static MPI_Comm first, second;
+static MPI_Comm first, second;    /* made past the library */
+static MPI_Comm made[2];
+static __thread int place;        /* of a thread: 1 with the second communicator */
 static volatile int slow_keys;    /* a new key is told after a while only */
 static volatile int slow_ends;    /* the ranks end their joining in different order */
 static volatile int splits, is_in_key;
@@ -49,7 +51,7 @@ int PMPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_
                    MPI_Comm comm) {
   REAL(PMPI_Allreduce);
   const int code = real(in, out, count, type, op, comm);
-  if (slow_ends && count == 1 && comm == (rank == 0 ? first : second)) usleep(WHILE_US);
+  if (slow_ends && count == 2 && place == (rank != 0)) usleep(WHILE_US);
   return code;
 }
 
@@ -60,6 +62,7 @@ static void sum_over(MPI_Comm comm) {
 }
 
 static void* begins(void* comm) {
+  place = comm == &second;
   for (int call = 0; call < 3; ++call) sum_over(*(MPI_Comm*)comm); /* the host makes two */
   return NULL;
 }
@@ -93,14 +96,40 @@ static void worlds(void) {
   need(splits == before, "later communicators are worlds of their own");
 }
 
+static void* makes(void* comm) {
+  place = comm == &second;
+  MPI_Comm_dup(*(MPI_Comm*)comm, &made[place]);
+  for (int call = 0; call < 3; ++call) sum_over(made[place]);
+  return NULL;
+}
+
+/* Both threads make one, before there is a world. Later ones know what these have agreed on. */
+static void makers(void) {
+  pthread_t thread[2];
+  slow_ends = 1;
+  pthread_create(&thread[0], NULL, makes, &first);
+  pthread_create(&thread[1], NULL, makes, &second);
+  for (int i = 0; i < 2; ++i) pthread_join(thread[i], NULL);
+  slow_ends = 0;
+  const int before = splits;
+  for (int i = 0; i < 2; ++i) {
+    MPI_Comm again;
+    MPI_Comm_dup(made[i], &again);
+    begins(&again);
+    MPI_Comm_free(&again), MPI_Comm_free(&made[i]);
+  }
+  need(splits == before, "later communicators are worlds of their own");
+}
+
 int main(int argc, char** argv) {
   int level;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
   need(level == MPI_THREAD_MULTIPLE && argc == 2, "no MPI_THREAD_MULTIPLE, or no argument");
-  MPI_Comm_dup(MPI_COMM_WORLD, &first), MPI_Comm_dup(MPI_COMM_WORLD, &second);
+  PMPI_Comm_dup(MPI_COMM_WORLD, &first), PMPI_Comm_dup(MPI_COMM_WORLD, &second);
   if (strcmp(argv[1], "key") == 0) key();
-  else worlds();
+  else if (strcmp(argv[1], "worlds") == 0) worlds();
+  else makers();
   MPI_Comm_free(&first), MPI_Comm_free(&second);
   printf("rank %d: %s ok\n", rank, argv[1]);
   MPI_Finalize();

@@ -116,6 +116,19 @@ def test_calls_do_what_they_should(name, ranks):
 
 
 @pytest.mark.parametrize("name, ranks", [
+    ("mpich5", 3), ("openmpi4", 2), pytest.param("openmpi5", 3, marks=in_long),
+    pytest.param("mpich4", 5, marks=in_long),
+])  # fmt: skip
+def test_operations_that_only_the_host_has(name, ranks):
+    mpi = mpi_of(name)
+    mpicc = mpicc_of(mpi)
+    status, said = run(mpi, ranks, built(mpicc), compiled(mpicc, "folds"))
+    assert status == 0 and said.count(": 168 folds compared") == ranks, said
+    for call in ("Allreduce", "Reduce", "Reduce_scatter_block"):
+        assert served(said)[call] == (56, 0), said
+
+
+@pytest.mark.parametrize("name, ranks", [
     ("mpich5", 2), pytest.param("openmpi5", 3, marks=in_long), ("openmpi4", 2),
     pytest.param("mpich4", 2, marks=in_long),
 ])  # fmt: skip
@@ -148,6 +161,8 @@ def test_a_wrong_bit_is_noticed(name):
     assert status != 0
     for call in WITH_DATA:
         assert f"rank 1 of 2: {call} of" in said, said
+    status, said = run(mpi, 2, mutant, compiled(mpicc, "folds"))
+    assert status != 0 and "rank 1 of 2: allreduce of 1 " in said, said
 
 
 @each("name", ["mpich5"], [name for name in NAMES if name != "mpich5"])

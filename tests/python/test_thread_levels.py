@@ -62,11 +62,11 @@ def test_under_the_drop_in_library(host, level):
 
 
 @each_host
-@pytest.mark.parametrize("part", ["key", "worlds"])
-def test_first_calls_of_two_threads(host, part):
+@pytest.mark.parametrize("part, count", [("key", 2), ("worlds", 5), ("made", 8)])
+def test_first_calls_of_two_threads(host, part, count):
     """Both begin with what all threads share; the program itself keeps one of them back."""
     mpicc = test_preload.mpicc_of(host)
     program = test_preload.compiled(mpicc, "seats", "-rdynamic", "-ldl")
     status, said = test_preload.run(host, 2, test_preload.built(mpicc), program, part)
     assert status == 0 and said.count(f"{part} ok") == 2, said
-    assert test_preload.served(said)["Allreduce"][0] == {"key": 2, "worlds": 5}[part], said
+    assert test_preload.served(said)["Allreduce"][0] == count, said
