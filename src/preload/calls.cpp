@@ -124,10 +124,6 @@ int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request
 #else
 #define SERVE_PERSISTENT(suffix, name, types, values)
 #endif
-#define SERVE_ALL(suffix, name, nonblocking, types, values) \
-  SERVE(suffix, name, types, values)                        \
-  SERVE_STARTED(suffix, name, nonblocking, types, values)   \
-  SERVE_PERSISTENT(suffix, name, types, values)
 
 #define COUNT int
 #define COUNTS const int*

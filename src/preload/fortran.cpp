@@ -102,10 +102,6 @@ Function* as(paceline_function function) {
 #else
 #define SERVE_PERSISTENT(suffix, name, types, values)
 #endif
-#define SERVE_ALL(suffix, name, nonblocking, types, values) \
-  SERVE(suffix, name, types, values)                        \
-  SERVE_STARTED(suffix, name, nonblocking, types, values)   \
-  SERVE_PERSISTENT(suffix, name, types, values)
 
 #ifdef OPEN_MPI
 #define SERVE_SERVED(name, nonblocking, types, values) \

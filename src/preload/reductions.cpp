@@ -123,7 +123,6 @@ bool prepare_Reduce_scatter(const void* in, void* out, Lengths counts, MPI_Datat
     all += std::size_t(counts[r]);
     is_even = is_even && counts[r] == counts[0];
   }
-  x.may_fold = x.may_fold && is_even;
   if (!counts || !is_reduction(x, Collective::reduce_scatter, all, type, op)) return false;
   const std::int64_t n = counts[x.state->rank];
   if (are_refused_here(x, {in, out || n > 0 ? out : in, out, n}, type))

@@ -11,6 +11,12 @@ void put(paceline_function table[], int which, Function* function) {
   if (table[which]) table[which] = reinterpret_cast<paceline_function>(function);
 }
 
+// The functions of a row's three forms, by macros of the file that includes this.
+#define SERVE_ALL(suffix, name, nonblocking, types, values) \
+  SERVE(suffix, name, types, values)                        \
+  SERVE_STARTED(suffix, name, nonblocking, types, values)   \
+  SERVE_PERSISTENT(suffix, name, types, values)
+
 // The blocking, the non-blocking and the persistent form of a row of mpi_calls.def, from functions
 // NAME, INAME and NAME_init with this suffix.
 #define PACELINE_PUT(name, suffix)                         \

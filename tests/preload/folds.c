@@ -104,6 +104,16 @@ static void reductions(const Case* c, int n, int root, int in_place) {
           "reduce_scatter_block");
   }
   compare("reduce_scatter_block", c, count, in_place);
+  int counts[64], sum = 0; /* uneven pieces, of which the last is empty */
+  for (int r = 0; r < ranks; ++r) sum += counts[r] = r == ranks - 1 ? 0 : 1 + (n + r) % n;
+  fill(in, (size_t)sum, c, 3);
+  for (int side = 0; side < 2; ++side) {
+    fill(out[side], (size_t)sum, c, 3);
+    check((side ? PMPI_Reduce_scatter : MPI_Reduce_scatter)(in_place ? MPI_IN_PLACE : in, out[side],
+                                                            counts, c->type, c->op, all),
+          "reduce_scatter");
+  }
+  compare("reduce_scatter", c, (size_t)counts[rank], in_place);
 }
 
 int main(int argc, char** argv) {

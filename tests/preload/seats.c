@@ -78,14 +78,18 @@ static void key(void) {
   for (int i = 0; i < 2; ++i) pthread_join(thread[i], NULL);
 }
 
-/* Both threads begin with communicators of all processes, before there is a world. */
-static void worlds(void) {
+static void in_two_threads(void* (*part)(void*)) {
   pthread_t thread[2];
   slow_ends = 1;
-  pthread_create(&thread[0], NULL, begins, &first);
-  pthread_create(&thread[1], NULL, begins, &second);
+  pthread_create(&thread[0], NULL, part, &first);
+  pthread_create(&thread[1], NULL, part, &second);
   for (int i = 0; i < 2; ++i) pthread_join(thread[i], NULL);
   slow_ends = 0;
+}
+
+/* Both threads begin with communicators of all processes, before there is a world. */
+static void worlds(void) {
+  in_two_threads(begins);
   const int before = splits;
   for (int i = 0; i < 3; ++i) {
     MPI_Comm again;
@@ -103,15 +107,18 @@ static void* makes(void* comm) {
   return NULL;
 }
 
-/* Both threads make one, before there is a world. Later ones know what these have agreed on. */
+/* Both threads make one, before there is a world. Later ones know what these have agreed on; of
+   MPI_COMM_WORLD, on which calls are only started, neither has told anything. */
 static void makers(void) {
-  pthread_t thread[2];
-  slow_ends = 1;
-  pthread_create(&thread[0], NULL, makes, &first);
-  pthread_create(&thread[1], NULL, makes, &second);
-  for (int i = 0; i < 2; ++i) pthread_join(thread[i], NULL);
-  slow_ends = 0;
+  in_two_threads(makes);
   const int before = splits;
+  for (int call = 0; call < 3; ++call) {
+    int one = 1, sum = 0;
+    MPI_Request request;
+    MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    need(sum == size, "wrong sum of a started call");
+  }
   for (int i = 0; i < 2; ++i) {
     MPI_Comm again;
     MPI_Comm_dup(made[i], &again);

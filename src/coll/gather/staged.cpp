@@ -5,7 +5,7 @@
 // Cost     B signals from each peer to the root, B - 4 back; n/p copied in by each peer, n copied
 //          out by the root, at the same time but for one block. n the whole result.
 // Scratch  min(B, 4) n / (p B)
-// When     on one node: short units.
+// When     on one node.
 // Order    no arithmetic.
 //
 // p = 2, blocks A B C of rank 1's unit, root 0; slots x y, where there were two.

@@ -5,7 +5,7 @@
 // Cost     B signals from the root to each peer, B - 4 back; n copied in by the root, n/p copied
 //          out by each peer, at the same time but for one block. n the whole message.
 // Scratch  (p-1) min(B, 4) n / (p B)
-// When     on one node: short units.
+// When     on one node.
 // Order    no arithmetic.
 //
 // p = 2, blocks A B C of rank 1's unit, root 0; slots x y, where there were two.
