@@ -86,7 +86,7 @@ constexpr OptionRow kRows[] = {
     {"preload", names, "all", 1, kLongest, kServedNames, everybody,
      "The calls of MPI that the drop-in library serves; the others, and none, are the host MPI's."},
     {"preload_summary", choice, "off", 0, 0, "off|on", everybody,
-     "At MPI_Finalize print, on rank 0, how many calls the drop-in has served, and why not all."},
+     "At MPI_Finalize print rank 0's calls: algorithms, time, and why the MPI made some of them."},
     {"profile", text, "", 0, kLongest, "", everybody,
      "The folder where each rank records its collectives; see paceline profile; empty = nowhere."},
     {"profile_bytes", bytes, "16MiB", 4096, (1 << 20) * kMiB, "", everybody,

@@ -15,6 +15,7 @@
 #include "folds.hpp"
 #include "fortran.hpp"
 #include "join.hpp"
+#include "presence.hpp"
 #include "profiler.hpp"
 #include "recovery.hpp"
 #include "report.hpp"
@@ -39,7 +40,6 @@ void serve(Exchange& x) {
     state.is_spoilt = has_op(x.call.collective) && x.call.input == x.call.output;
     throw;
   }
-  state.of(x.row).add_served(x.bytes);
   x.end();
 }
 
@@ -55,7 +55,7 @@ int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
       x.may_fold = true;
       if (prepare(x)) return serve(x), MPI_SUCCESS;
     } else if (state) {
-      state->count_passed(row, state->why);
+      count_passed(row, state->why);
     }
   } catch (const Error& error) {
     if (!state || error.fault() != Fault::mismatch || !goes_on_by_host(*state, comm, error))
@@ -63,7 +63,7 @@ int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
   } catch (...) {
     return report(name, comm);
   }
-  return host();
+  return state ? by_host(row, host) : host();
 }
 
 // The same for a call that must not wait for others. `start` takes the exchange and the call's name
@@ -71,8 +71,9 @@ int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
 template <class Prepare, class Start, class Host>
 int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request, Prepare&& prepare,
                   Start&& start, Host&& host) noexcept {
+  CommState* state = nullptr;
   try {
-    CommState* const state = state_for_start(comm);
+    state = state_for_start(comm);
     if (state && state->communicator.valid() && state->drives_started) {
       Exchange x = {state, comm, row};
       if (prepare(x)) {
@@ -81,12 +82,12 @@ int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request
       }
     } else if (state) {
       const bool is_valid = state->communicator.valid();
-      state->count_passed(row, is_valid ? FallbackReason::thread : state->why);
+      count_passed(row, is_valid ? FallbackReason::thread : state->why);
     }
   } catch (...) {
     return report(name, comm);
   }
-  return host();
+  return state ? by_host(row, host) : host();
 }
 
 #define UNWRAP(...) __VA_ARGS__
@@ -201,6 +202,8 @@ int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request
   }
 #include "mpi_comms.def"
 
+bool serves = false;
+
 void serve_calls(paceline_function table[PACELINE_STUB_CALLS]) {
 #define PUT_HOST(name)
 #define PUT_WITHOUT_COUNTS(name) PACELINE_PUT_FORMS(name, )
@@ -239,9 +242,10 @@ int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS],
     // With preload=none a profile shows the unchanged program: no world is made.
     const bool profiles = is_profile_wanted();
     if (!profiles || paceline::text_of(paceline::Option::preload) != "none") {
+      serves = true;
       serve_calls(table);
       begin_states(end_started);
-      count_host_calls(calls);
+      begin_summary(calls);
     }
     if (profiles) record_calls(table);
   } catch (const paceline::Error& error) {   // an option is wrong
@@ -249,4 +253,14 @@ int paceline_fill_stub(paceline_function table[PACELINE_STUB_CALLS],
     return 0;
   }
   return 1;
+}
+
+void paceline_mpi_begins() {
+  using namespace paceline::preload;
+  try {
+    if (serves) meet_ranks();
+    if (is_profile_wanted()) begin_profile();
+  } catch (const paceline::Error& error) {
+    std::fprintf(stderr, "paceline: %s\n", error.what());
+  }
 }

@@ -19,7 +19,6 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<std::shared_ptr<CommState>> states;
-  Counts gone;  // of deleted states
   void (*before_end)() = nullptr;
   int state_key = MPI_KEYVAL_INVALID;
   std::atomic<bool> is_running{false};   // from the first state to MPI_Finalize
@@ -49,7 +48,6 @@ int delete_state(MPI_Comm, int, void* value, void*) {
   ++registry.turn;
   state->is_gone = true;
   std::erase(registry.states, state);
-  for (std::size_t c = 0; c < registry.gone.size(); ++c) registry.gone[c].add(state->counts[c]);
   return MPI_SUCCESS;
 }
 
@@ -59,15 +57,12 @@ int finish(MPI_Comm, int, void*, void*) noexcept {
   Registry& registry = Registry::get();
   if (registry.before_end) registry.before_end();
   registry.is_running = false;
-  Counts counts;
   std::vector<Communicator> left;
   std::vector<std::shared_ptr<Agreement>> agreed;
   {
     const std::lock_guard lock(registry.mutex);
     ++registry.turn;
-    counts = registry.gone;
     for (const auto& state : registry.states) {
-      for (std::size_t c = 0; c < counts.size(); ++c) counts[c].add(state->counts[c]);
       left.push_back(std::move(state->communicator));
       state->communicator = {};
       agreed.push_back(std::move(state->agreed));
@@ -78,7 +73,7 @@ int finish(MPI_Comm, int, void*, void*) noexcept {
   agreed.clear();
   leave_worlds();
   end_alone();
-  print_summary(counts);
+  print_summary();
   return MPI_SUCCESS;
 }
 
@@ -145,12 +140,6 @@ void join_in_time(MPI_Comm comm, CommState& state, bool may_wait) {
 }
 
 }  // namespace
-
-void CallStats::add(const CallStats& other) {
-  served += other.served;
-  bytes += other.bytes;
-  for (std::size_t i = 0; i < passed.size(); ++i) passed[i] += other.passed[i];
-}
 
 void begin_states(void (*before_end)()) {
   Registry::get().before_end = before_end;

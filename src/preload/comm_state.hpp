@@ -4,9 +4,12 @@
 // ranks, the ranks agree whether Paceline serves it; if any rank cannot, the host serves all calls.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "host_mpi.hpp"
 #include "runtime/communicator.hpp"
@@ -16,10 +19,10 @@ namespace paceline::preload {
 // Reason why a call passes to the host MPI, equal on all ranks of a correct program. summary.cpp
 // has a text for each.
 enum class FallbackReason {
-  one_rank, between_groups, option, not_joined, empty, type, op, host, refused, differed, recovers,
-  early, thread
+  one_rank, between_groups, option, not_joined, empty, type, op, refused, differed, recovers, early,
+  thread
 };
-inline constexpr int kFallbackReasons = 13;
+inline constexpr int kFallbackReasons = 12;
 
 // The collectives of MPI: the rows of mpi_calls.def, each in three forms.
 enum class Row {
@@ -27,29 +30,13 @@ enum class Row {
   name, I##name, name##_init,
 #include "mpi_calls.def"
 };
-inline constexpr int kRows = 0
-#define PACELINE_ROW(kind, name, nonblocking, fortran, types, values, bytes) + 3
-#include "mpi_calls.def"
-    ;
-
-struct CallStats {
-  std::uint64_t served = 0, bytes = 0;
-  std::array<std::uint64_t, kFallbackReasons> passed = {};
-
-  void add(const CallStats& other);
-  void add_served(std::size_t length) {
-    ++served;
-    bytes += length;
-  }
-};
-using Counts = std::array<CallStats, kRows>;
 
 struct Agreement;   // join.cpp
 
 struct CommState : std::enable_shared_from_this<CommState> {
   Communicator communicator;  // invalid: all calls pass to the host, for the reason `why`
   FallbackReason why = FallbackReason::one_rank;
-  int rank = 0, ranks = 1, nodes = 1;
+  int rank = 0, ranks = 1;
   bool drives_started = false;   // a thread may drive calls that are under way, on all ranks
   bool is_gone = false;          // MPI has freed the communicator
   // The ranks' agreement to join; null: none yet, it is made in the call that joins.
@@ -60,12 +47,8 @@ struct CommState : std::enable_shared_from_this<CommState> {
   // true if it has reported an error; true if a failed call has overwritten its input.
   std::uint32_t ended_by_others = 0;
   bool has_reported = false, is_spoilt = false;
-  Counts counts;   // no lock: MPI forbids two collectives on it at the same time
-
-  CallStats& of(Row row) { return counts[static_cast<std::size_t>(row)]; }
-  void count_passed(Row row, FallbackReason why) {
-    ++of(row).passed[static_cast<std::size_t>(why)];
-  }
+  // For the summary: of calls of so many bytes.
+  std::map<std::pair<Row, std::size_t>, std::string> algorithms;
 };
 
 // Enables states from now, if MPI runs, until MPI_Finalize, which calls `before_end`, ends all and

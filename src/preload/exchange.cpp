@@ -2,23 +2,40 @@
 
 #include <algorithm>
 
-#include "hosts.hpp"
 #include "recovery.hpp"
+#include "summary.hpp"
 
 namespace paceline::preload {
+namespace {
+
+// "ring, 4 segments": what explain() says before its reasons. Calls of one length on a communicator
+// are taken to have one algorithm.
+const std::string& algorithm_of(const Exchange& x) {
+  std::string& known = x.state->algorithms[{x.row, x.bytes}];
+  if (known.empty()) {
+    const std::string said = x.state->communicator.explain(x.call);
+    known = said.substr(0, said.find(':'));
+    if (x.op != MPI_OP_NULL) known = "exchange, then MPI_Reduce_local";
+  }
+  return known;
+}
+
+}  // namespace
 
 bool Exchange::pass(FallbackReason why) {
-  state->count_passed(row, why);
+  count_passed(row, why);
   return false;
 }
 
 void Exchange::begin() {
+  if (is_summarised) began = summary_clock();
   input.load();
   output.load(first_read, pieces_read);
 }
 
 void Exchange::end() {
   if (is_written) output.store();
+  if (is_summarised) count_served(row, algorithm_of(*this), bytes, began);
 }
 
 bool is_ours(Exchange& x, Collective collective, std::optional<std::size_t> bytes) {
@@ -27,8 +44,6 @@ bool is_ours(Exchange& x, Collective collective, std::optional<std::size_t> byte
   if (!state.communicator.valid()) return x.pass(state.why);
   if (!is_wanted(collective)) return x.pass(FallbackReason::option);
   if (bytes == 0 && collective != Collective::barrier) return x.pass(FallbackReason::empty);
-  if (bytes && is_hosts_faster({collective, *bytes, state.ranks, state.nodes}))
-    return x.pass(FallbackReason::host);
   x.call.collective = collective;
   x.call.may_wait = false;
   x.bytes = bytes ? *bytes : std::max(x.input.bytes(), x.output.bytes());

@@ -22,6 +22,7 @@
 #include "bootstrap/join.hpp"
 #include "bootstrap/options_config.hpp"
 #include "host_progress.hpp"
+#include "presence.hpp"
 #include "runtime/diagnostics/call_site.hpp"
 #include "report.hpp"
 #include "transport/mpi/abi/header.hpp"
@@ -303,6 +304,10 @@ void describe(MPI_Comm comm, CommState& state) {
   check(PMPI_Comm_size(comm, &state.ranks), "Comm_size");
   state.why = between ? FallbackReason::between_groups : FallbackReason::one_rank;
   if (between || state.ranks == 1) return;
+  if (!are_all_present()) {
+    state.why = FallbackReason::not_joined;
+    return;
+  }
   if (may_recover()) {
     state.why = FallbackReason::recovers;
     return say_that_it_recovers();
@@ -322,7 +327,6 @@ void join(MPI_Comm comm, CommState& state, bool may_wait) {
   state.communicator = world ? part_of(*world, world_ranks(comm, state.ranks), agreed.id)
                              : join_apart(comm, state, config_of_drop_in());
   if (!state.communicator.valid()) return;
-  state.nodes = state.communicator.nodes();
   if (world) state.drives_started = world->drives_started;
   else if (has_all_processes(comm)) remember(comm, state);
 }

@@ -103,11 +103,3 @@ void begin_profile() {
 }
 
 }  // namespace paceline::preload
-
-void paceline_mpi_begins() {
-  try {
-    if (paceline::preload::is_profile_wanted()) paceline::preload::begin_profile();
-  } catch (const paceline::Error& error) {
-    std::fprintf(stderr, "paceline: %s\n", error.what());
-  }
-}

@@ -34,7 +34,6 @@ class UnderWay {
     x_.begin();
     ++state_->calls;
     request_ = communicator_.start(x_.call);
-    state_->of(x_.row).add_served(x_.bytes);
     is_under_way_ = true;
   }
 

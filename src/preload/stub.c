@@ -1,5 +1,5 @@
 /* The library that LD_PRELOAD puts into every process, also into mpiexec and shells. It is small,
-   needs no MPI, and does nothing until the first of its calls. It then finds the process's MPI and
+   needs no MPI, and does nothing until MPI begins. It then finds the process's MPI and
    loads the library beside itself, which serves the calls; if that fails, all calls pass through.
 
    Its calls are those of the tables mpi_calls.def, mpi_requests.def and mpi_comms.def, and what
@@ -8,7 +8,7 @@
 
    It knows no mpi.h, since it may find itself under any MPI: a handle is a number or an address,
    and either is passed on as it comes, in a register or a place of eight bytes on the stack. */
-#define _GNU_SOURCE /* dladdr, dl_iterate_phdr, RTLD_NEXT, environ */
+#define _GNU_SOURCE /* dladdr, dl_iterate_phdr, RTLD_NEXT */
 #include "narrow.h"
 
 #include <dlfcn.h>
@@ -326,16 +326,9 @@ int paceline_refuse(const char* name, const char* why, handle comm) {
                (UNWRAP values, error))
 #include "mpi_comms.def"
 
-/* At MPI's start the ranks of a profiled program compare their clocks. That is the only use of
-   these calls, and without a profile nothing is loaded for it. */
-static int is_profiled(void) {
-  for (char** variable = environ; variable && *variable; ++variable)
-    if (strncmp(*variable, "PACELINE_PROFILE=", 17) == 0) return (*variable)[17] != 0;
-  return 0;
-}
-
+/* At MPI's start the ranks find out whether all of them have the library, and those of a profiled
+   program compare their clocks. */
 static void has_begun(void) {
-  if (!is_profiled()) return;
   pthread_once(&once, fill_table);
   if (begins) begins();
 }

@@ -111,7 +111,8 @@ std::vector<std::uint32_t> device_order(const Choice& choice, const Problem& own
 std::string describe(const Choice& c) {
   const Cut& cut = c.cut;
   return str(c.algorithm->name, cut.knobs.radix > 0 ? str(", radix ", cut.knobs.radix) : "",
-             cut.knobs.blocks > 0 ? str(", ", cut.knobs.blocks, " blocks") : "",
+             cut.knobs.blocks > 0 ? str(", ", cut.knobs.blocks,
+                                        cut.knobs.blocks == 1 ? " block" : " blocks") : "",
              cut.segments > 1 ? str(", ", cut.segments, " segments, ", cut.window, " at a time")
                               : "",
              ": ", c.why);

@@ -1,7 +1,7 @@
 /* Non-blocking and persistent collectives, mixed with messages of the program's own and completed
    in random orders; each result is compared to the byte with that of the host's blocking call,
-   PMPI_. Arguments: the seed and the number of rounds. Prints "rank r: n requests compared", or
-   says what is wrong. */
+   PMPI_. Arguments: the first seed, the number of rounds of each, and of seeds. Prints
+   "rank r: n requests compared", or says what is wrong. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,17 +150,24 @@ static void begin(Call* c, MPI_Request* request) {
   if (c->is_persistent) MPI_Start(request);
 }
 
-/* A message to the next rank and one from any; their tags differ between rounds. */
-static void talk(int at, int round, int long_one) {
-  const int n = long_one ? 60000 : 3;
+enum { LONG_MESSAGE = 60000 };
+static int from[LONG_MESSAGE], to[LONG_MESSAGE];
+
+/* A message to the next rank and one from any; every other round it may have any tag. */
+static void talk(int at, int round, int n) {
   for (int way = 0; way < 2; ++way) {
     Call* c = &calls[at + way];
     c->kind = -1, c->is_persistent = 0, c->is_over = 0, c->n = n;
   }
-  static int from[60000], to[60000];
-  for (int i = 0; i < n; ++i) from[i] = round + i;
-  MPI_Irecv(to, n, MPI_INT, MPI_ANY_SOURCE, round, MPI_COMM_WORLD, &requests[at]);
+  for (int i = 0; i < n; ++i) from[i] = round * 8 + rank + i, to[i] = 0;
+  MPI_Irecv(to, n, MPI_INT, MPI_ANY_SOURCE, round % 2 ? MPI_ANY_TAG : round, MPI_COMM_WORLD,
+            &requests[at]);
   MPI_Isend(from, n, MPI_INT, (rank + 1) % size, round, MPI_COMM_WORLD, &requests[at + 1]);
+}
+
+static void check_heard(int round, int n) {
+  for (int i = 0; i < n; ++i)
+    need(to[i] == round * 8 + (rank + size - 1) % size + i, "a message of the program's own");
 }
 
 static void is_over(int i) {
@@ -263,22 +270,10 @@ static void treat(void) {
   MPI_Wait(&copy, MPI_STATUS_IGNORE);
 }
 
-int main(int argc, char** argv) {
-  const int seed = argc > 1 ? atoi(argv[1]) : 1, rounds = argc > 2 ? atoi(argv[2]) : 30;
-  MPI_Comm comms[4];
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
-  need(size <= MOST_RANKS, "too many ranks");
-  for (int i = 0; i < 2 * AT_ONCE; ++i)
-    calls[i].in = malloc(sizeof(int) * ROOM), calls[i].out = malloc(sizeof(int) * ROOM),
-    calls[i].expected = malloc(sizeof(int) * ROOM);
+/* Rounds of calls at random, the same on all ranks but for the order in which they complete. */
+static void play(int seed, int rounds, const MPI_Comm* comms) {
   state = (unsigned)seed;
   unsigned own = (unsigned)(seed * 100 + rank);
-  MPI_Barrier(MPI_COMM_WORLD);
-  comms[0] = MPI_COMM_WORLD, comms[3] = MPI_COMM_SELF;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
-  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &comms[2]);
-  for (int i = 0; i < 3; ++i) MPI_Barrier(comms[1]), MPI_Barrier(comms[2]);
   for (int round = 0; round < rounds; ++round) {
     int n = 0;
     for (const int wanted = 1 + (int)any(AT_ONCE); n < wanted; ++n) {
@@ -287,8 +282,10 @@ int main(int argc, char** argv) {
       calls[n].is_persistent &= calls[n].all > 1;
       begin(&calls[n], &requests[n]);
     }
-    talk(n, 100 + round, any(6) == 0);
+    const int words = any(6) == 0 ? LONG_MESSAGE : 3;
+    talk(n, 100 + round, words);
     complete(n + 2, &own);
+    check_heard(100 + round, words);
     for (int again = 0; again < 2; ++again) /* the persistent ones, together */
       for (int i = 0; i < n; ++i) {
         Call* c = &calls[i];
@@ -302,6 +299,24 @@ int main(int argc, char** argv) {
       }
     free_all(n);
   }
+}
+
+int main(int argc, char** argv) {
+  const int first = argc > 1 ? atoi(argv[1]) : 1, rounds = argc > 2 ? atoi(argv[2]) : 30;
+  const int seeds = argc > 3 ? atoi(argv[3]) : 1;
+  MPI_Comm comms[4];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
+  need(size <= MOST_RANKS, "too many ranks");
+  for (int i = 0; i < 2 * AT_ONCE; ++i)
+    calls[i].in = malloc(sizeof(int) * ROOM), calls[i].out = malloc(sizeof(int) * ROOM),
+    calls[i].expected = malloc(sizeof(int) * ROOM);
+  MPI_Barrier(MPI_COMM_WORLD);
+  comms[0] = MPI_COMM_WORLD, comms[3] = MPI_COMM_SELF;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &comms[2]);
+  for (int i = 0; i < 3; ++i) MPI_Barrier(comms[1]), MPI_Barrier(comms[2]);
+  for (int seed = first; seed < first + seeds; ++seed) play(seed, rounds, comms);
   wait_elsewhere();
   treat();
   MPI_Comm_free(&comms[1]), MPI_Comm_free(&comms[2]);

@@ -29,8 +29,9 @@ def pytest_configure(config):
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left():
     yield
-    assert launched.left() == []
-    assert launched.outlived() == []
+    left, outlived = launched.left(), launched.outlived()
+    assert not left, left
+    assert not outlived, outlived
 
 
 @pytest.fixture

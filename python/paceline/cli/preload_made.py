@@ -145,4 +145,4 @@ def compile_into(made, room, flags, has, name, folder):
     run(*cxx, *SHARED, f"-Wl,--version-script={source}/calls.map", *objects,
         CARRIED / "libpaceline_core.a", *SYSTEM, "-o", made / CALLS)
     run(*cc, *COMMON, "-std=c11", *has, *SHARED, f"-Wl,--version-script={source}/stub.map",
-        source / "stub.c", source / "narrow.c", *SYSTEM, "-o", made / STUB)
+        *sorted(source.glob("*.c")), *SYSTEM, "-o", made / STUB)
