@@ -1,6 +1,7 @@
 #include "runtime/call_cache.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/random.hpp"
 #include "runtime/schedule_cache.hpp"
@@ -9,8 +10,8 @@ namespace paceline {
 namespace {
 
 bool is_plain(const Call& c) {
-  return !c.uneven && c.algorithm.empty() && c.cut == Cut{} &&
-         c.timeout_ms == 0 && c.tag == 0 && c.priority == 0;
+  return c.algorithm.empty() && c.cut == Cut{} && c.timeout_ms == 0 && c.tag == 0 &&
+         c.priority == 0;
 }
 
 // Sizes of the call's buffers, and the offset of the shorter one in the longer one if in place.
@@ -19,7 +20,30 @@ struct Extents {
   std::uintptr_t in_input, in_output;   // offsets
 };
 
+// The same for units of differing length.
+Extents uneven_extents_of(const Call& call, int rank) {
+  const auto r = static_cast<std::size_t>(rank);
+  const std::uintptr_t size = size_of(call.type), unit = call.count * size;
+  const auto bytes = [size](const std::vector<std::size_t>& counts, std::size_t first) {
+    const auto end = counts.begin() + static_cast<std::ptrdiff_t>(std::min(first, counts.size()));
+    return size * std::accumulate(counts.begin(), end, std::size_t{0});
+  };
+  const auto& received = call.counts_received.empty() ? call.counts : call.counts_received;
+  const std::uintptr_t all = bytes(call.counts, call.counts.size()), before = bytes(call.counts, r);
+  const std::uintptr_t own = bytes(call.counts, r + 1) - before;
+  switch (call.collective) {
+    case Collective::reduce_scatter: return {all, own, before, 0};
+    case Collective::allgather: return {own, all, 0, before};
+    case Collective::gather: return {unit, all, 0, before};
+    case Collective::scatter: return {all, unit, before, 0};
+    case Collective::alltoall: return {all, bytes(received, received.size()), 0, 0};
+    default: break;   // have units of one length
+  }
+  return {0, 0, 0, 0};
+}
+
 Extents extents_of(const Call& call, int rank, int ranks) {
+  if (call.uneven) return uneven_extents_of(call, rank);
   const std::uintptr_t unit = call.count * size_of(call.type);
   const auto p = static_cast<std::uintptr_t>(ranks), r = static_cast<std::uintptr_t>(rank);
   switch (call.collective) {
@@ -38,7 +62,8 @@ Extents extents_of(const Call& call, int rank, int ranks) {
 
 bool is_same(const Call& a, const Call& b) {
   return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op &&
-         a.root == b.root;
+         a.root == b.root && a.uneven == b.uneven && a.counts == b.counts &&
+         a.counts_received == b.counts_received;
 }
 
 bool has_same_buffers(const Call& a, const Call& b) {

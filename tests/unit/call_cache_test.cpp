@@ -58,7 +58,6 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
   SUBCASE("in segments") { other.cut.segments = 2; }
   SUBCASE("by another algorithm") { other.algorithm = "ring"; }
   SUBCASE("within some time") { other.timeout_ms = 5; }
-  SUBCASE("in uneven parts") { other.uneven = true; }
   SUBCASE("another operation") { other.op = Op::max; }
   SUBCASE("at a time") { other.cut.window = 2; }
   SUBCASE("with a tag") { other.tag = 7; }
@@ -101,6 +100,53 @@ TEST_CASE("recent calls: each field is part of the call, also where values trade
     CHECK(!recent.find({call, shares + 1}));   // some array has been shared, or freed, since
     CHECK(finds([](Call&) {}));
   }
+}
+
+TEST_CASE("recent calls: units of differing length") {
+  std::vector<float> a(64), b(64);
+  Call call = call_of(2, a.data());
+  call.output = b.data();
+  call.uneven = true;
+  call.counts = {3, 2, 4};
+  const auto finds = [&](CallCache& recent, auto&& change) {
+    Call other = call;
+    change(other);
+    return recent.find({other, 0}) != nullptr;
+  };
+  for (const Collective collective : {Collective::gather, Collective::scatter,
+                                      Collective::allgather, Collective::reduce_scatter}) {
+    call.collective = collective;
+    call.root = 1;
+    const bool reads_all =
+        collective == Collective::scatter || collective == Collective::reduce_scatter;
+    CallCache recent(1, 3);
+    keep(recent, {call, 0});
+    CHECK(finds(recent, [](Call&) {}));
+    CHECK(!finds(recent, [](Call& c) { c.counts = {2, 3, 4}; }));
+    CHECK(!finds(recent, [](Call& c) { c.counts.clear(); }));
+    CHECK(!finds(recent, [](Call& c) { c.uneven = false; }));
+    const auto at = [&](Call& c, float* whole, float* own) {
+      c.input = reads_all ? whole : own;
+      c.output = reads_all ? own : whole;
+    };
+    CHECK(finds(recent, [&](Call& c) { at(c, a.data(), b.data()); }));
+    CHECK(finds(recent, [&](Call& c) { at(c, a.data(), a.data() + 9); }));     // behind it
+    CHECK(!finds(recent, [&](Call& c) { at(c, a.data(), a.data() + 8); }));    // overlaps its end
+    CHECK(!finds(recent, [&](Call& c) { at(c, a.data(), a.data() + 4); }));    // of another rank
+    CHECK(!finds(recent, [&](Call& c) { at(c, a.data(), a.data() + 3); }));    // in place
+    Call in_place = call;
+    at(in_place, a.data(), a.data() + 3);
+    keep(recent, {in_place, 0});
+    CHECK(recent.find({in_place, 0}) != nullptr);
+  }
+  call.collective = Collective::alltoall;
+  call.counts_received = {1, 2, 6};
+  CallCache recent(1, 3);
+  keep(recent, {call, 0});
+  CHECK(finds(recent, [](Call&) {}));
+  CHECK(!finds(recent, [](Call& c) { c.counts_received = {2, 1, 6}; }));
+  CHECK(!finds(recent, [&](Call& c) { c.output = a.data() + 8; }));
+  CHECK(finds(recent, [&](Call& c) { c.output = a.data() + 9; }));
 }
 
 TEST_CASE("recent calls: a training's dozen sizes stay known") {
