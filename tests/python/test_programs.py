@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import launched
 import pytest
 from length import SLOWNESS, in_long
-from test_preload import built, compiled, mpi_of, mpicc_of, served
+from test_preload import built, compiled, mpi_of, mpicc_of, passed, served
 
 pytestmark = [pytest.mark.ranks, in_long]
 
@@ -340,13 +340,7 @@ def check_summary(said):
     """Fails if no call was served, or if one was not for a reason that is not expected."""
     counts = served(said)
     assert sum(ours for ours, _ in counts.values()) > 0, f"served nothing: {said}"
-    assert reasons(said) <= REASONS, said
-
-
-def reasons(said):
-    """The reasons in a summary, behind each call in brackets or in rows of their own."""
-    row = r"[(,] ?([A-Za-z][\w ]*): \d+(?=[,)])|^  MPI_\w+ +\d+ +[\d.]+ m?s   (.+)$"
-    return {"".join(found).strip() for found in re.findall(row, said, re.MULTILINE)}
+    assert {why for _, why in passed(said)} <= REASONS, said
 
 
 @pytest.mark.parametrize("program, ranks", [
