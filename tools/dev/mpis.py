@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dev import mpich_suite
 from dev.prepare import install_system
 from dev.process import ROOT, VENV, Failed, environment, run
 
@@ -66,6 +67,11 @@ def ensure(long=True):
             install_system(package)
         if not is_there(command):
             print(f"{command} is missing; the tests do without it, and say so.", flush=True)
+    try:
+        if long:
+            mpich_suite.ensure(by_name())
+    except Failed as failure:
+        print(f"No tests of MPICH: {failure}", flush=True)
 
 
 def is_there(command):
@@ -75,8 +81,14 @@ def is_there(command):
 
 def compilers():
     """The C compilers of those that are there: the drop-in library is built for each."""
-    wheels = [str(FOLDER / name / "bin/mpicc") for name in WHEELS]
-    return [path for path in (*wheels, "mpicc.openmpi", "mpicc.mpich") if shutil.which(path)]
+    return list(by_name().values())
+
+
+def by_name():
+    """MPI -> its C compiler, of those that are there."""
+    found = {name: str(FOLDER / name / "bin/mpicc") for name in WHEELS}
+    found |= {"openmpi4": "mpicc.openmpi", "mpich4": "mpicc.mpich"}
+    return {name: path for name, path in found.items() if shutil.which(path)}
 
 
 def install_tests_of_mpi4py():
