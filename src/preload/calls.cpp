@@ -77,6 +77,7 @@ int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request
     if (state && state->communicator.valid() && state->drives_started) {
       Exchange x = {state, comm, row};
       if (prepare(x)) {
+        x.call.is_one_of_many = true;
         *request = start(std::move(x), name);
         return MPI_SUCCESS;
       }

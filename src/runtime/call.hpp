@@ -55,6 +55,10 @@ struct Call {
   // true: a start may wait for an earlier call like it, if the program has always waited for such
   // calls first (runtime/arrivals.hpp). false: no start waits, as in MPI.
   bool may_wait = true;
+  // true: others may be under way at the same time, such as the parts of a message that the program
+  // cuts. The call is then cut only if that clearly pays, since their pieces come on top. Equal on
+  // all ranks.
+  bool is_one_of_many = false;
   OnDevice device = {};
 };
 

@@ -63,7 +63,7 @@ Extents extents_of(const Call& call, int rank, int ranks) {
 bool is_same(const Call& a, const Call& b) {
   return a.collective == b.collective && a.count == b.count && a.type == b.type && a.op == b.op &&
          a.root == b.root && a.uneven == b.uneven && a.counts == b.counts &&
-         a.counts_received == b.counts_received;
+         a.counts_received == b.counts_received && a.is_one_of_many == b.is_one_of_many;
 }
 
 bool has_same_buffers(const Call& a, const Call& b) {

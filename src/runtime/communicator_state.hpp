@@ -76,7 +76,8 @@ struct CommunicatorState {
   std::string evidence(const Call& call, const Problem& problem, const Choice& usual);
   StagingLimits staging_limits() const { return staging_limits_of(*group, session->config()); }
   ChoiceInputs inputs_of(const Call& call, const Problem& problem) const {
-    return {bytes_for_choice(call, problem), assumed.machine, staging_for_data()};
+    return {bytes_for_choice(call, problem), assumed.machine, staging_for_data(),
+            call.is_one_of_many};
   }
   std::size_t staging_for_data() const {
     const std::size_t all = staging_limits().bytes;

@@ -10,7 +10,8 @@ bool CallShape::operator==(const CallShape& o) const {
          a.root == b.root && in_place == o.in_place && shared == o.shared &&
          a.uneven == b.uneven && a.cut == b.cut && a.algorithm == b.algorithm &&
          a.device.end == b.device.end && a.counts == b.counts &&
-         a.counts_received == b.counts_received && late == o.late;
+         a.counts_received == b.counts_received && late == o.late &&
+         a.is_one_of_many == b.is_one_of_many;
 }
 
 std::shared_ptr<Prepared> ScheduleCache::find(const CallShape& shape) {

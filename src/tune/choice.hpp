@@ -22,6 +22,7 @@ struct ChoiceInputs {
   // Length of each rank's staging buffer, if all ranks (Problem::one_node) or those of a node
   // (node_staging) share memory.
   std::size_t stage_bytes = 0;
+  bool is_one_of_many = false;   // Call::is_one_of_many
 };
 
 struct Row;   // tune/table.hpp

@@ -18,6 +18,9 @@ constexpr double kInStep = 1.25;
 // Steps after the sums are cut as well only if the call then takes less than this part of the time:
 // cut, they run out of step, and take longer than estimated.
 constexpr double kTail = 0.85;
+// One of many calls is cut if that leaves less than this part of its time. Else it has the price of
+// the cut one: the other calls hide latency and sums as pieces do (docs/design/0018-drop-in.md).
+constexpr double kClearly = 0.75;
 // A call between nodes of fewer bytes is not cut: the cost of a further message is known less
 // exactly than the little that it could save (docs/design/0027).
 constexpr std::size_t kUncutBytes = 64u << 10;
@@ -116,6 +119,17 @@ double short_rate(const Link& link, double bytes, double message) {
   return is_lone ? link.lone_beta_s_per_byte : link.rate(message);
 }
 
+// Returns the call in one, or cut. It is cut if in doubt: two pieces often take less than estimated.
+Estimate better(const Estimate& in_one, const Estimate& cut, bool is_one_of_many) {
+  const double seconds = std::min(cut.seconds, in_one.seconds);
+  if (is_one_of_many && cut.seconds > in_one.seconds * kClearly)
+    return {seconds, 1, in_one.in_step};
+  if (cut.pieces == 1 || cut.seconds > in_one.seconds / kMargin) return in_one;
+  Estimate result = cut;
+  result.seconds = seconds;
+  return result;
+}
+
 }  // namespace
 
 Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int pieces,
@@ -172,11 +186,8 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
     const Estimate shorter = InPieces(t, 1).in_the_best(least, std::max(least, most));
     if (least <= kMostShort && shorter.seconds < cut.seconds) cut = shorter;
   }
-  // The call is cut if in doubt: two pieces often take less than estimated.
-  if (cut.pieces == 1 || cut.seconds > in_one.seconds / kMargin) return in_one;
-  cut.seconds = std::min(cut.seconds, in_one.seconds);
   cut.in_step = in_step;
-  return cut;
+  return better(in_one, cut, now.is_one_of_many);
 }
 
 double expected_s(const Choice& choice, const Problem& p, const ChoiceInputs& now) {

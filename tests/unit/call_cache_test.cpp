@@ -61,6 +61,7 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
   SUBCASE("another operation") { other.op = Op::max; }
   SUBCASE("at a time") { other.cut.window = 2; }
   SUBCASE("with a tag") { other.tag = 7; }
+  SUBCASE("one of many") { other.is_one_of_many = true; }
   SUBCASE("more urgent") { other.priority = 1; }
   SUBCASE("by a knob") { other.cut.knobs.radix = 4; }
   SUBCASE("on buffers that overlap") { other.output = a.data() + 1; }
@@ -71,7 +72,7 @@ TEST_CASE("recent calls: what asks for more, or may be wrong, is not the call be
   }
   const auto active = std::make_shared<ActiveOp>();
   keep(recent, {other, 0}, active);
-  CHECK((recent.find({other, 0}) != nullptr) == (other.op == Op::max));
+  CHECK((recent.find({other, 0}) != nullptr) == (other.op == Op::max || other.is_one_of_many));
 }
 
 TEST_CASE("recent calls: each field is part of the call, also where values trade places") {

@@ -378,3 +378,17 @@ TEST_CASE("choose: by nodes where ranks share them, alike however they are numbe
   for (std::size_t bytes : {64u, 64u << 20})
     CHECK(!choose(near, {bytes, usual_machine()}).algorithm->by_nodes());
 }
+
+TEST_CASE("choice: one of many calls is cut only if that clearly pays") {
+  const char* const slow = "alpha_us=400,latency_us=300,gbit_per_s=0.16,short_kib=8";
+  const char* const fast = "edr-100g";
+  const auto segments = [](const char* machine, std::size_t bytes, bool is_one_of_many) {
+    ChoiceInputs now{bytes, machine_from(machine)};
+    now.is_one_of_many = is_one_of_many;
+    return choose(problem_of(Collective::allreduce, 8), now).cut.segments;
+  };
+  CHECK(segments(slow, 1 << 20, false) > 1);
+  CHECK(segments(slow, 1 << 20, true) == 1);
+  CHECK(segments(slow, 16 << 20, true) == 1);
+  CHECK(segments(fast, 256 << 20, true) > 1);   // sums hide behind messages
+}

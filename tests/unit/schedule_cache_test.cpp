@@ -60,6 +60,7 @@ TEST_CASE("plans: a call that differs in anything is another, also where values 
   SUBCASE("radix and blocks") { std::swap(c.cut.knobs.radix, c.cut.knobs.blocks); }
   SUBCASE("in place") { s.in_place = true; }
   SUBCASE("shared") { s.shared = true; }
+  SUBCASE("one of many") { c.is_one_of_many = true; }
   SUBCASE("in place is not shared") {
     s.in_place = true;
     book.add(plan_of(s));
