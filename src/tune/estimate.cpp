@@ -119,7 +119,7 @@ double short_rate(const Link& link, double bytes, double message) {
   return is_lone ? link.lone_beta_s_per_byte : link.rate(message);
 }
 
-// Returns the call in one, or cut. It is cut if in doubt: two pieces often take less than estimated.
+// Returns the call in one, or cut. If in doubt it is cut: pieces often take less than estimated.
 Estimate better(const Estimate& in_one, const Estimate& cut, bool is_one_of_many) {
   const double seconds = std::min(cut.seconds, in_one.seconds);
   if (is_one_of_many && cut.seconds > in_one.seconds * kClearly)
