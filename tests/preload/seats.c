@@ -1,6 +1,6 @@
 /* Threads whose first calls meet in the drop-in library: the program stands between it and the MPI,
    by its own PMPI functions, and keeps each step back where another order would do harm. The
-   argument is "key", "worlds" or "made". Ends with "rank r: PART ok", or says what is wrong and
+   argument is "worlds" or "made". Ends with "rank r: PART ok", or says what is wrong and
    ends with 1. To be linked with -rdynamic -ldl. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,9 +15,8 @@ static int rank, size;
 static MPI_Comm first, second;    /* made past the library */
 static MPI_Comm made[2];
 static __thread int place;        /* of a thread: 1 with the second communicator */
-static volatile int slow_keys;    /* a new key is told after a while only */
 static volatile int slow_ends;    /* the ranks end their joining in different order */
-static volatile int splits, is_in_key;
+static volatile int splits;
 
 enum { WHILE_US = 300000 };
 
@@ -30,15 +29,6 @@ static void need(int holds, const char* what) {
 #define REAL(name)                    \
   static __typeof__(&name) real;      \
   if (!real) real = dlsym(RTLD_NEXT, #name)
-
-int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function* copy,
-                            MPI_Comm_delete_attr_function* delete, int* key, void* extra) {
-  REAL(PMPI_Comm_create_keyval);
-  const int code = real(copy, delete, key, extra);
-  is_in_key = slow_keys;
-  if (slow_keys) usleep(WHILE_US);
-  return code;
-}
 
 int PMPI_Comm_split(MPI_Comm comm, int colour, int order, MPI_Comm* new) {
   REAL(PMPI_Comm_split);
@@ -65,17 +55,6 @@ static void* begins(void* comm) {
   place = comm == &second;
   for (int call = 0; call < 3; ++call) sum_over(*(MPI_Comm*)comm); /* the host makes two */
   return NULL;
-}
-
-/* On rank 0 another thread comes while the first one makes the keys; on the others nobody does. */
-static void key(void) {
-  pthread_t thread[2];
-  slow_keys = rank == 0;
-  pthread_create(&thread[0], NULL, begins, &first);
-  while (slow_keys && !is_in_key) usleep(1000);
-  usleep(slow_keys ? WHILE_US + WHILE_US / 2 : 0); /* the second key is there, and not told yet */
-  pthread_create(&thread[1], NULL, begins, &second);
-  for (int i = 0; i < 2; ++i) pthread_join(thread[i], NULL);
 }
 
 static void in_two_threads(void* (*part)(void*)) {
@@ -134,8 +113,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
   need(level == MPI_THREAD_MULTIPLE && argc == 2, "no MPI_THREAD_MULTIPLE, or no argument");
   PMPI_Comm_dup(MPI_COMM_WORLD, &first), PMPI_Comm_dup(MPI_COMM_WORLD, &second);
-  if (strcmp(argv[1], "key") == 0) key();
-  else if (strcmp(argv[1], "worlds") == 0) worlds();
+  if (strcmp(argv[1], "worlds") == 0) worlds();
   else makers();
   MPI_Comm_free(&first), MPI_Comm_free(&second);
   printf("rank %d: %s ok\n", rank, argv[1]);
