@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
+#include "report.hpp"
 
 namespace paceline::preload {
 namespace {
@@ -16,10 +17,6 @@ struct Alone {
     return *one;
   }
 };
-
-void check(int code, const char* what) {
-  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
-}
 
 }  // namespace
 

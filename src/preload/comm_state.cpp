@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "join.hpp"
+#include "report.hpp"
 #include "summary.hpp"
 
 namespace paceline::preload {
@@ -75,10 +76,6 @@ int finish(MPI_Comm, int, void*, void*) noexcept {
   end_alone();
   print_summary();
   return MPI_SUCCESS;
-}
-
-void check(int code, const char* what) {
-  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
 }
 
 bool is_mpi_running() {

@@ -12,10 +12,10 @@ namespace {
 // are taken to have one algorithm.
 const std::string& algorithm_of(const Exchange& x) {
   std::string& known = x.state->algorithms[{x.row, x.bytes}];
+  if (known.empty() && x.op != MPI_OP_NULL) known = "exchange, then MPI_Reduce_local";
   if (known.empty()) {
     const std::string said = x.state->communicator.explain(x.call);
     known = said.substr(0, said.find(':'));
-    if (x.op != MPI_OP_NULL) known = "exchange, then MPI_Reduce_local";
   }
   return known;
 }
@@ -28,14 +28,17 @@ bool Exchange::pass(FallbackReason why) {
 }
 
 void Exchange::begin() {
-  if (is_summarised) began = summary_clock();
+  if (is_summarised) {
+    algorithm = &algorithm_of(*this);   // now: when it ends another call may begin in a thread
+    began = summary_clock();
+  }
   input.load();
   output.load(first_read, pieces_read);
 }
 
 void Exchange::end() {
   if (is_written) output.store();
-  if (is_summarised) count_served(row, algorithm_of(*this), bytes, began);
+  if (is_summarised) count_served(row, *algorithm, bytes, began);
 }
 
 bool is_ours(Exchange& x, Collective collective, std::optional<std::size_t> bytes) {

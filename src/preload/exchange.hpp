@@ -15,7 +15,8 @@ struct Exchange {
   MPI_Comm comm;
   Row row;
   Call call = {};
-  std::size_t bytes = 0;   // for the summary, with the time of begin()
+  std::size_t bytes = 0;
+  const std::string* algorithm = nullptr;   // for the summary, as is the time of begin()
   double began = 0;
   Operand input = {}, output = {};
   int first_read = 0, pieces_read = 0;   // of the output; the input is read whole

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "host_mpi.hpp"
+#include "report.hpp"
 
 namespace paceline::preload {
 namespace {
@@ -25,10 +26,6 @@ struct Silent {
     return *one;
   }
 };
-
-void check(int code, const char* what) {
-  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
-}
 
 // Open MPI's progress function, which returns a count of events; not so in version 4. Null with
 // other MPIs.

@@ -78,10 +78,6 @@ struct Process {
   }
 };
 
-void check(int code, const char* what) {
-  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
-}
-
 // A communicator of MPI for Paceline alone. It is split, not duplicated, so that MPI copies none of
 // the program's attributes to it.
 struct Own {

@@ -15,6 +15,7 @@
 #include "base/options_launcher.hpp"
 #include "base/str.hpp"
 #include "host_mpi.hpp"
+#include "report.hpp"
 
 namespace paceline::preload {
 namespace {
@@ -25,10 +26,6 @@ constexpr std::chrono::milliseconds kPatience{30'000}, kPause{1};
 constexpr int kTag = 0;   // no rank has sent anything else yet
 
 bool all_present = true;
-
-void check(int code, const char* what) {
-  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
-}
 
 // Lets MPI return errors instead of ending the program, for as long as it lives.
 class ErrorsReturn {
@@ -153,6 +150,7 @@ void meet_ranks() {
   const ErrorsReturn errors_return;
   const Shown shown(rank);
   if (!shown.is_there()) return;
+  all_present = false;   // until they have met, also if MPI fails meanwhile
   rank == 0 ? answer_all(ranks) : hear_answer(ranks);
 }
 

@@ -5,13 +5,10 @@
 
 #include "alone.hpp"
 #include "base/error.hpp"
+#include "report.hpp"
 
 namespace paceline::preload {
 namespace {
-
-void check(int code, const char* what) {
-  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
-}
 
 // Hides errors from the program's error handler of MPI_COMM_WORLD, to which Open MPI reports some
 // instead of the call's communicator.

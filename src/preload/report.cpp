@@ -23,4 +23,8 @@ int report(const char* name, MPI_Comm comm) {
   return code;
 }
 
+void check(int code, const char* call) {
+  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", call, " failed (", code, ").");
+}
+
 }  // namespace paceline::preload

@@ -9,4 +9,7 @@ namespace paceline::preload {
 // which by default ends the program. Returns MPI's code.
 int report(const char* name, MPI_Comm comm);
 
+// Throws a resource error if PMPI_<call> has returned this code and it is an error.
+void check(int code, const char* call);
+
 }  // namespace paceline::preload

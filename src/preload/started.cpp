@@ -132,10 +132,6 @@ struct OurRequests {
 
 char nothing = 0;
 
-void check(int code, const char* what) {
-  if (code != MPI_SUCCESS) fail(Fault::resource, "preload: PMPI_", what, " failed (", code, ").");
-}
-
 }  // namespace
 
 MPI_Request start_call(Exchange&& x, const char* name) {
