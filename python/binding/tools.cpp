@@ -110,24 +110,41 @@ void bind_options(nb::module_& m) {
 
 // A communicator's ranks exchange their waits as numbers of few digits.
 using WaitsNs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+Latest latest_of(const WaitsNs& waits) {
+  ArrivalWords all;
+  for (std::size_t rank = 0; rank < waits.size(); ++rank) {
+    const auto& [waited, rest] = waits[rank];
+    const ArrivalWords own(ArrivalWords::Waits::before_any, int(rank), waited, rest);
+    if (rank == 0) all = own;
+    else all.merge(own);
+  }
+  return all.latest();
+}
+
+// The predictor of calls that are all alike.
+struct LoopPredictor {
+  Predictor predictor;
+  CallPlace place;
+};
+
 void bind_predictor(nb::module_& m) {
-  nb::class_<Predictor>(m, "Predictor",
-                        "Predicts which ranks a call takes for late, from their earlier arrivals.")
-      .def("__init__", [](Predictor* p, int ranks, std::size_t bytes, const std::string& machine) {
+  nb::class_<LoopPredictor>(
+      m, "Predictor", "Predicts which ranks a call takes for late, from their earlier arrivals.")
+      .def("__init__", [](LoopPredictor* p, int ranks, std::size_t bytes,
+                          const std::string& machine) {
         const Problem problem{.collective = Collective::allreduce, .ranks = ranks};
         const ChoiceInputs now{bytes, machine_from(machine)};
-        new (p) Predictor(ranks, prices_for_late(problem, now, choose(problem, now)));
+        new (p) LoopPredictor{Predictor(ranks), CallPlace(prices_for_late(
+                                                    problem, now, choose(problem, now)))};
       }, "ranks"_a, "bytes"_a, "machine"_a, "For allreduces of `bytes` bytes, one rank a node.")
-      .def("next", [](Predictor& p) {
-        const std::vector<int> late = p.late();
-        p.count_call();
+      .def("next", [](LoopPredictor& p) {
+        const std::vector<int> late = p.predictor.late(p.place);
+        p.predictor.count_call(p.place);
         return late;
       }, "Returns the ranks that the next call takes for late, latest last; counts that call.")
-      .def("learn", [](Predictor& p, const WaitsNs& waits, const std::vector<int>& taken) {
-        std::vector<Wait> known;
-        for (const auto& [waited, rest] : waits)
-          known.push_back({unpacked(packed(waited)), unpacked(packed(rest))});
-        p.learn(known, taken);
+      .def("learn", [](LoopPredictor& p, const WaitsNs& waits, const std::vector<int>& taken) {
+        p.predictor.learn(p.place, latest_of(waits), taken);
       }, "waits"_a, "taken"_a,
            "Learns from one call. `waits`: each rank's ns until the last one entered, and after;\n"
            "`taken`: the ranks that the call took for late.");

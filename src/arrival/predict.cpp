@@ -1,178 +1,162 @@
 #include "arrival/predict.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <numeric>
 #include <utility>
 
 namespace paceline {
 namespace {
 
-constexpr int kMantissaBits = 10, kMostExponent = 31;
-
-// The last ranks of an order, as a set.
-std::vector<int> last_of(const std::vector<int>& order, int late) {
-  std::vector<int> set(order.end() - late, order.end());
-  std::sort(set.begin(), set.end());
-  return set;
+bool is_same_set(const std::vector<int>& a, const std::vector<int>& b) {
+  return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
 }
 
-std::vector<int> sorted(std::vector<int> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
+// The units that came last, the last one at the end, and how long after all others.
+std::vector<int> last_units(const Latest& call, std::size_t late) {
+  std::vector<int> units;
+  for (std::size_t i = late; i-- > 0;) units.push_back(call.units[i].unit);
+  return units;
+}
+std::int64_t gap_ns_of(const Latest& call, std::size_t late) {
+  return call.units[late].waited_ns - call.units[late - 1].waited_ns;
 }
 
 }  // namespace
 
-std::uint32_t packed(std::int64_t ns) {
-  std::uint64_t mantissa = ns < 0 ? 0 : static_cast<std::uint64_t>(ns);
-  const int over = std::max(0, static_cast<int>(std::bit_width(mantissa)) - kMantissaBits);
-  if (over > kMostExponent) return (1u << (kMantissaBits + 5)) - 1;
-  mantissa >>= over;
-  return static_cast<std::uint32_t>(over) << kMantissaBits | static_cast<std::uint32_t>(mantissa);
+// While they are sure they keep their order. Once they are not, others take their place.
+void Suspects::learn(const std::vector<int>& late, std::int64_t gap_ns, int needed, int weight) {
+  const bool is_right = !late.empty() && is_same_set(late, units_);
+  if (is_right) {
+    row_ = std::min(row_ + weight, kLongestRow);
+    gap_ns_ += (gap_ns - gap_ns_) / 4;
+  } else {
+    row_ = 0;
+    if (trust_ > 0) --trust_;
+    if (trust_ == 0 && !late.empty()) {
+      row_ = weight;
+      gap_ns_ = gap_ns;
+    }
+  }
+  if (trust_ == 0 && !late.empty()) units_ = late;
+  if (row_ >= needed || (is_right && trust_ > 0)) trust_ = kTrust;
 }
 
-std::int64_t unpacked(std::uint32_t code) {
-  const std::int64_t mantissa = code & ((1u << kMantissaBits) - 1);
-  return mantissa << (code >> kMantissaBits & kMostExponent);
-}
-
-// A new value has a weight of 1/8; the first one counts whole.
-void Predictor::Average::add(std::int64_t ns) {
-  sum_ns = is_known ? sum_ns - sum_ns / 8 + ns : 8 * ns;
-  is_known = true;
-}
-
-// At most a quarter of the ranks are named: else the others would forward too much for them.
-Predictor::Predictor(int ranks, CallPrices prices)
-    : ranks_(ranks),
-      most_late_(std::min(ranks / 4, kMostLate)),
-      prices_(std::move(prices)),
-      lateness_(static_cast<std::size_t>(ranks)) {
+CallPlace::CallPlace(CallPrices prices) : prices_(std::move(prices)) {
   prices_.message_ns = std::max<std::int64_t>(prices_.message_ns, 1);
 }
 
-std::vector<int> Predictor::by_lateness() const {
-  std::vector<int> order(static_cast<std::size_t>(ranks_));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return lateness_[std::size_t(a)].sum_ns < lateness_[std::size_t(b)].sum_ns;
-  });
-  return order;
+std::int64_t CallPlace::Least::get() const {
+  return *std::min_element(values.begin(), values.begin() + std::min(count, kTrials));
 }
 
-// Average time between the first of the late ranks and the last of the others.
-std::int64_t Predictor::gap_ns(const std::vector<int>& order, int late) const {
-  const auto first = order.end() - late;
-  return lateness_[std::size_t(*first)].ns() - lateness_[std::size_t(first[-1])].ns();
+// A price includes the early units' work that is left when the late ones come.
+std::optional<std::int64_t> CallPlace::saved_ns(const std::vector<int>& units,
+                                                std::int64_t gap_ns) {
+  Priced& priced = priced_[units.size() - 1];
+  if (priced.units != units) priced = {units, prices_.naming(units)};
+  if (!priced.price) return {};
+  return prices_.usual_ns - priced.price->left_ns -
+         std::max<std::int64_t>(0, priced.price->before_ns - gap_ns);
 }
 
-// Compares measured with measured and price with price: if the last arrival is seen late, all
-// measured times seem short. A price includes the early ranks' work that is left when the late ones
-// come.
-std::int64_t Predictor::won_ns(int late, std::int64_t gap_ns) const {
-  const Count& count = counts_[std::size_t(late - 1)];
-  if (count.hit.is_known && usual_.is_known) return usual_.ns() - count.hit.ns();
-  const LatePrice& price = *count.price;
-  return prices_.usual_ns - price.left_ns -
-         std::max<std::int64_t>(0, price.before_ns - gap_ns);
+// Units that come last by less than 0.3 of a message could as well be early the next time.
+bool CallPlace::pays(const std::vector<int>& units, std::int64_t gap_ns) {
+  return is_apart(gap_ns) && saved_ns(units, gap_ns).value_or(0) > prices_.usual_ns / 32;
 }
 
-std::int64_t Predictor::lost_ns(int late) const {
-  const Count& count = counts_[std::size_t(late - 1)];
-  if (count.miss.is_known && usual_.is_known) return count.miss.ns() - usual_.ns();
-  return std::max<std::int64_t>(0, count.price->wrong_ns - prices_.usual_ns);
+// Every 64th call names none, so that the usual time stays known; so does the first call after
+// kTrials that did, if it is not yet.
+bool CallPlace::is_probe() const {
+  return calls_ % kProbeEvery == kProbeEvery - 1 || (named_.is_full() && usual_.count == 0);
 }
 
-// Returns the expected gain per call of naming `late` ranks.
-std::int64_t Predictor::gain_ns(const std::vector<int>& order, int late) const {
-  const std::int64_t of = std::clamp<std::int64_t>(learned_, kEnough, kHistory);
-  const std::int64_t hits = std::popcount(counts_[std::size_t(late - 1)].hits);
-  return (hits * won_ns(late, gap_ns(order, late)) - (of - hits) * lost_ns(late)) / of;
-}
-
-void Predictor::price(const std::vector<int>& order) {
-  for (int late = 1; late <= most_late_; ++late) {
-    Count& count = counts_[std::size_t(late - 1)];
-    std::vector<int> named(order.end() - late, order.end());
-    if (named == count.named) continue;
-    count.named = std::move(named);
-    count.price = prices_.naming(count.named);
+// A naming that has proved slower than none is tried again later: lateness may have changed.
+void CallPlace::compare() {
+  if (!named_.is_full() || usual_.count == 0) return;
+  if (named_.get() < usual_.get()) {
+    next_pause_ = kShortestPause;
+    return;
   }
+  pause_ = next_pause_;
+  next_pause_ = std::min(2 * next_pause_, kLongestPause);
+  named_ = {};
+  suspects_.forget();   // with their order
 }
 
-void Predictor::learn(const std::vector<Wait>& waits, const std::vector<int>& taken) {
-  const auto later = [](const Wait& a, const Wait& b) { return a.waited_ns < b.waited_ns; };
-  const std::int64_t longest = std::max_element(waits.begin(), waits.end(), later)->waited_ns;
-  std::int64_t rest = 0;
-  for (const Wait& wait : waits) rest = std::max(rest, wait.rest_ns);
-  std::vector<int> came(static_cast<std::size_t>(ranks_));   // the last one last
-  std::iota(came.begin(), came.end(), 0);
-  std::stable_sort(came.begin(), came.end(), [&](int a, int b) {
-    return waits[std::size_t(a)].waited_ns > waits[std::size_t(b)].waited_ns;
-  });
+// At most a quarter of the units are named: else the others would forward too much for them.
+Predictor::Predictor(int units) : most_late_(std::min(units / 4, ArrivalWords::kUnits - 1)) {}
 
-  const std::vector<int> expected = by_lateness();
-  const auto taken_count = static_cast<int>(taken.size());
-  if (taken.empty()) usual_.add(rest);
-  for (int late = 1; late <= most_late_; ++late) {
-    Count& count = counts_[std::size_t(late - 1)];
-    const auto first = came.end() - late;
-    const std::int64_t gap =
-        waits[std::size_t(first[-1])].waited_ns - waits[std::size_t(*first)].waited_ns;
-    // A rank that comes last by less than this could as well have been early.
-    const bool is_apart = 20 * gap >= 7 * prices_.message_ns;
-    const std::vector<int> last = last_of(came, late);
-    const bool is_hit = learned_ > 0 && is_apart && last == last_of(expected, late);
-    count.hits = count.hits << 1 | (is_hit ? 1u : 0u);
-    if (late == taken_count) (is_apart && last == sorted(taken) ? count.hit : count.miss).add(rest);
-  }
-  for (int r = 0; r < ranks_; ++r)
-    lateness_[std::size_t(r)].add(longest - waits[std::size_t(r)].waited_ns);
-  // A count that was once too slow is tried again: late ranks and their lateness may have changed.
-  if (++learned_ % kForget == 0)
-    for (Count& count : counts_) count.hit = count.miss = {};
-  decide();
+const Suspects& Predictor::suspects_of(const CallPlace& place) const {
+  const bool believes = place.seen_ < 2 && !place.suspects_.are_sure();
+  return believes ? everywhere_ : place.suspects_;
 }
 
-// Hysteresis: names ranks that were right 4 times in a row, come half a message apart, and win a
-// tenth of a call. Stops naming ranks that were wrong 4 times in a row, come less than 0.35 of a
-// message apart, or win nothing.
-void Predictor::decide() {
-  constexpr std::uint32_t kRowBits = (1u << kRow) - 1;
-  const std::vector<int> order = by_lateness();
-  price(order);
-  const auto now = static_cast<int>(late_.size());
-  std::int64_t best = 0;
-  int chosen = 0;
-  if (now > 0 && counts_[std::size_t(now - 1)].price &&
-      (counts_[std::size_t(now - 1)].hits & kRowBits) != 0 &&
-      20 * gap_ns(order, now) >= 7 * prices_.message_ns && gain_ns(order, now) > 0) {
-    chosen = now;
-    best = gain_ns(order, now);
-  }
-  for (int late = 1; late <= most_late_; ++late) {
-    const Count& count = counts_[std::size_t(late - 1)];
-    if (late == now || !count.price || (count.hits & kRowBits) != kRowBits) continue;
-    if (2 * gap_ns(order, late) < prices_.message_ns) continue;
-    const std::int64_t gain = gain_ns(order, late);
-    if (gain <= best + prices_.usual_ns / 10) continue;
-    chosen = late;
-    best = gain;
-  }
-  late_.assign(order.end() - chosen, order.end());
+std::vector<int> Predictor::late(CallPlace& place) const {
+  const Suspects& suspects = suspects_of(place);
+  if (!suspects.are_sure() || place.pause_ > 0 || place.is_probe()) return {};
+  return place.pays(suspects.units(), suspects.gap_ns()) ? suspects.units() : std::vector<int>{};
 }
 
-Predictor::Evidence Predictor::evidence() const {
-  Evidence e;
-  e.calls = learned_;
-  for (const Average& average : lateness_) e.lateness_ns.push_back(average.ns());
-  for (int late = 1; late <= most_late_; ++late)
-    e.hits.push_back(std::popcount(counts_[std::size_t(late - 1)].hits));
-  e.late = late_;
-  const auto late = static_cast<int>(late_.size());
-  if (late > 0) e.won_ns = won_ns(late, gap_ns(by_lateness(), late));
-  if (late > 0) e.lost_ns = lost_ns(late);
+void Predictor::count_call(CallPlace& place) const {
+  ++place.calls_;
+  if (place.pause_ > 0) --place.pause_;
+}
+
+// The more wrong names there were, the longer a row must be.
+int Predictor::needed() const { return 2 << std::max(debt_, 0) / 4; }
+
+bool Predictor::came_last(const CallPlace& place, const Latest& call,
+                          const std::vector<int>& units) const {
+  return units.size() < call.units.size() && place.is_apart(gap_ns_of(call, units.size())) &&
+         is_same_set(units, last_units(call, units.size()));
+}
+
+// Returns the units whose naming would have saved most, or the suspects if that is nearly as much.
+std::vector<int> Predictor::late_in(CallPlace& place, const Latest& call) const {
+  std::vector<int> best;
+  std::int64_t most = place.prices_.usual_ns / 32;
+  const std::vector<int>& suspects = suspects_of(place).units();
+  for (std::size_t late = 1; late <= std::size_t(most_late_) && late < call.units.size(); ++late) {
+    const std::int64_t gap_ns = gap_ns_of(call, late);
+    if (!place.is_apart(gap_ns)) continue;
+    const std::vector<int> units = last_units(call, late);
+    const bool are_suspects = is_same_set(units, suspects);
+    std::int64_t saved = place.saved_ns(units, gap_ns).value_or(0);
+    if (saved > 0 && are_suspects) saved += place.prices_.usual_ns / 10;
+    if (saved <= most) continue;
+    best = units;
+    most = saved;
+  }
+  return best;
+}
+
+bool Predictor::learn(CallPlace& place, const Latest& call, const std::vector<int>& taken) {
+  const std::vector<int> late = late_in(place, call);
+  const std::int64_t gap_ns = late.empty() ? 0 : gap_ns_of(call, late.size());
+  // The same units as the last time, at another place: that is the second time.
+  const bool is_second = place.seen_ == 0 && !late.empty() && is_same_set(late, latest_);
+  place.seen_ += place.seen_ < 1 << 30;
+  const bool is_usual = taken.empty();
+  const bool is_right = !is_usual && came_last(place, call, taken);
+  if (is_right) debt_ = std::max(debt_ - 1, -kMostCredit);
+  else if (!is_usual) debt_ = std::min(debt_ + 2, kMostDebt);
+  const std::vector<int> before = place.suspects_.units();
+  place.suspects_.learn(late, gap_ns, needed(), is_second ? 2 : 1);
+  if (!is_same_set(before, place.suspects_.units())) place.usual_ = place.named_ = {};
+  everywhere_.learn(late, gap_ns, needed(), 1);
+  if (!late.empty()) latest_ = late;
+  if (is_right) place.named_.add(call.rest_ns);
+  else if (is_usual && !late.empty()) place.usual_.add(call.rest_ns);
+  place.compare();
+  return !late.empty();
+}
+
+Predictor::Evidence Predictor::evidence(CallPlace& place) const {
+  const Suspects& suspects = suspects_of(place);
+  Evidence e{place.seen_, suspects.units(), suspects.row(), suspects.gap_ns(), late(place), 0};
+  if (e.late.empty()) return e;
+  const bool is_measured = place.named_.count > 0 && place.usual_.count > 0;
+  e.saved_ns = is_measured ? place.usual_.get() - place.named_.get()
+                           : place.saved_ns(e.late, e.gap_ns).value_or(0);
   return e;
 }
 

@@ -1,9 +1,11 @@
-// Predictor: predicts the late ranks of the next call from the arrivals at earlier calls.
+// Predictor: predicts from the arrivals at earlier calls which units of a communicator come last to
+// the next one.
 //
-// A pure function of its input in whole numbers: ranks with equal input decide alike, bit for bit.
-// It learns every rank's lateness as a moving average, counts how often the ranks that it would
-// have named came last, and names them only if that pays, by measured times or, before there are
-// any, by the model (docs/design/0042-predict.md).
+// A pure function of its input in whole numbers: with equal input all ranks decide alike. It learns
+// at two levels: for the communicator which units are slow, and for a place in the program's
+// sequence of calls when they are. A place believes the communicator until it has seen two calls
+// itself. It names units that came last a few times in a row, if that pays: by the model's prices,
+// and by measured times once there are some (docs/design/0042-predict.md).
 #pragma once
 
 #include <array>
@@ -12,98 +14,117 @@
 #include <optional>
 #include <vector>
 
+#include "arrival/latest.hpp"
+
 namespace paceline {
 
-// One rank's times in one call; nanoseconds.
-struct Wait {
-  std::int64_t waited_ns = 0;   // from its entry until the last rank entered
-  std::int64_t rest_ns = 0;     // from then until it was done
-};
-
-// Expected times of a call that names late ranks; nanoseconds.
+// Expected times of a call that names late units; nanoseconds.
 struct LatePrice {
-  std::int64_t left_ns = 0;     // from the last rank's entry on, if they are late enough
-  std::int64_t before_ns = 0;   // work of the others before the late ranks enter
-  std::int64_t wrong_ns = 0;    // at most, from the last entry on, if other ranks are late
+  std::int64_t left_ns = 0;     // from the last unit's entry on, if they are late enough
+  std::int64_t before_ns = 0;   // work of the others before the late units enter
 };
 
-// Prices of a call. `naming` returns nothing if the call cannot name these ranks.
+// Prices of a call. `naming` returns nothing if the call cannot name these units.
 struct CallPrices {
-  std::int64_t message_ns = 0;   // of the whole message at a rank's port
-  std::int64_t usual_ns = 0;     // naming no rank
+  std::int64_t message_ns = 0;   // of the whole message at a unit's port
+  std::int64_t usual_ns = 0;     // naming none
   std::function<std::optional<LatePrice>(const std::vector<int>& late)> naming;
 };
 
-// Packs a wait into 15 bits, to one part in 512; waits over 36 minutes count as 36 minutes.
-std::uint32_t packed(std::int64_t ns);
-std::int64_t unpacked(std::uint32_t code);
+// The units that came last to some calls, and how surely they will again.
+class Suspects {
+ public:
+  // Learns which units came late to a call, the last one at the end, and their distance from the
+  // others; no unit: none did. They are sure once it was so `needed` times in a row, and until it
+  // was not so twice in a row. This call counts as `weight` calls.
+  void learn(const std::vector<int>& late, std::int64_t gap_ns, int needed, int weight);
+  void forget() { *this = {}; }
+
+  bool are_sure() const { return trust_ > 0; }
+  const std::vector<int>& units() const { return units_; }   // sure or not
+  std::int64_t gap_ns() const { return gap_ns_; }            // on average
+  int row() const { return row_; }
+
+ private:
+  static constexpr int kTrust = 2, kLongestRow = 32;
+  std::vector<int> units_;
+  std::int64_t gap_ns_ = 0;
+  int row_ = 0, trust_ = 0;
+};
+
+// A place in a program's sequence of calls, and what its calls have taught.
+class CallPlace {
+ public:
+  explicit CallPlace(CallPrices prices);
+  int seen() const { return seen_; }   // calls
+
+ private:
+  friend class Predictor;
+  static constexpr int kTrials = 4, kProbeEvery = 64, kShortestPause = 8, kLongestPause = 32;
+
+  struct Least {   // of the last values
+    std::array<std::int64_t, kTrials> values = {};
+    int count = 0;
+    void add(std::int64_t value) { values[std::size_t(count++ % kTrials)] = value; }
+    bool is_full() const { return count >= kTrials; }
+    std::int64_t get() const;
+  };
+  struct Priced {
+    std::vector<int> units;
+    std::optional<LatePrice> price;
+  };
+
+  // Returns the time that naming these units saves, by the model; nothing if the call cannot.
+  std::optional<std::int64_t> saved_ns(const std::vector<int>& units, std::int64_t gap_ns);
+  bool pays(const std::vector<int>& units, std::int64_t gap_ns);
+  bool is_apart(std::int64_t gap_ns) const { return 10 * gap_ns >= 3 * prices_.message_ns; }
+  bool is_probe() const;
+  void compare();
+
+  CallPrices prices_;
+  Suspects suspects_;
+  int seen_ = 0, calls_ = 0;
+  Least usual_, named_;    // times of calls from the last entry on, if the suspects came last
+  int pause_ = 0, next_pause_ = kShortestPause;   // calls that name none
+  std::array<Priced, ArrivalWords::kUnits> priced_;   // by number of units
+};
 
 class Predictor {
  public:
-  static constexpr int kMostLate = 4;
+  explicit Predictor(int units);
+
+  // Units that the next call at this place takes for late, the last one at the end.
+  std::vector<int> late(CallPlace& place) const;
+  void count_call(CallPlace& place) const;
+  // Learns from a call at this place, which took those units for late. Returns true if any came
+  // late.
+  bool learn(CallPlace& place, const Latest& call, const std::vector<int>& taken);
 
   // Numbers behind the decision, for display.
   struct Evidence {
-    std::int64_t calls = 0;                  // that it learned from
-    std::vector<std::int64_t> lateness_ns;   // of every rank, on average
-    std::vector<int> hits;   // of the last 32 calls, for one late rank, for two, and so on
-    std::vector<int> late;        // the ranks named
-    std::int64_t won_ns = 0;      // saved after the last arrival if they come last, by naming them
-    std::int64_t lost_ns = 0;     // lost if others come last
+    int calls = 0;                  // seen at this place
+    std::vector<int> suspects;      // empty: no unit was late
+    int row = 0;                    // calls in a row to which they came last
+    std::int64_t gap_ns = 0;        // by so much, on average
+    std::vector<int> late;          // the units named
+    std::int64_t saved_ns = 0;      // after the last entry, by naming them
   };
-
-  Predictor(int ranks, CallPrices prices);
-
-  // Ranks that the next call treats as late, the latest one last; empty: none. Every 64th call
-  // names none, so that the time without naming stays known.
-  const std::vector<int>& late() const { return is_probe() ? nobody_ : late_; }
-  void count_call() { ++calls_; }
-  // Ranks that it would name if every call did. named_gap_ns(): how much later than all others the
-  // first of them comes, on average; 0: none is named.
-  const std::vector<int>& named() const { return late_; }
-  std::int64_t named_gap_ns() const {
-    return late_.empty() ? 0 : gap_ns(by_lateness(), static_cast<int>(late_.size()));
-  }
-
-  // Learns from one call, as all ranks saw it; `taken`: the ranks that it treated as late.
-  void learn(const std::vector<Wait>& waits, const std::vector<int>& taken);
-
-  Evidence evidence() const;
+  Evidence evidence(CallPlace& place) const;
+  // Suspects that the place goes by, whether or not it names them.
+  const Suspects& suspects_of(const CallPlace& place) const;
 
  private:
-  static constexpr int kProbeEvery = 64, kForget = 512, kHistory = 32, kEnough = 16,
-                       kRow = 4;
+  static constexpr int kMostCredit = 16, kMostDebt = 19;
 
-  struct Average {
-    std::int64_t sum_ns = 0;   // eight times the average
-    bool is_known = false;
-    void add(std::int64_t ns);
-    std::int64_t ns() const { return sum_ns / 8; }
-  };
-  struct Count {               // of late ranks
-    std::uint32_t hits = 0;    // a bit for each of the last calls, the newest the lowest
-    Average hit, miss;         // times of calls that named that many, if right and if wrong
-    std::vector<int> named;    // the ranks that it would name
-    std::optional<LatePrice> price;   // of naming them
-  };
+  int needed() const;
+  std::vector<int> late_in(CallPlace& place, const Latest& call) const;
+  bool came_last(const CallPlace& place, const Latest& call, const std::vector<int>& units) const;
 
-  bool is_probe() const { return calls_ % kProbeEvery == kProbeEvery - 1; }
-  std::vector<int> by_lateness() const;   // ranks, the latest last
-  std::int64_t gap_ns(const std::vector<int>& order, int late) const;
-  std::int64_t won_ns(int late, std::int64_t gap_ns) const;
-  std::int64_t lost_ns(int late) const;
-  std::int64_t gain_ns(const std::vector<int>& order, int late) const;
-  void price(const std::vector<int>& order);
-  void decide();
-
-  int ranks_, most_late_;
-  CallPrices prices_;
-  std::int64_t calls_ = 0, learned_ = 0;
-  std::vector<Average> lateness_;
-  std::array<Count, kMostLate> counts_;
-  Average usual_;   // of calls that named no rank
-  std::vector<int> late_;
-  const std::vector<int> nobody_;
+  int most_late_;
+  Suspects everywhere_;
+  std::vector<int> latest_;   // units that came late to the last call to which some did
+  // Two for each call that named the wrong units, less one for each that named the right ones.
+  int debt_ = 0;
 };
 
 }  // namespace paceline

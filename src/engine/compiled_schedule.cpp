@@ -162,12 +162,10 @@ void add_notes(CompiledSchedule& bound) {
   bound.has_notes = true;
   if (!bound.mixed) return;
   bound.notes_at = (bound.staging_bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
-  bound.staging_bytes = bound.notes_at + Notes::shown_bytes_for(bound.schedule->problem.ranks);
+  bound.staging_bytes = bound.notes_at + Notes::kShownBytes;
 }
 
-std::size_t most_staging_for_notes(int ranks) {
-  return kSlotAlignment - 1 + Notes::shown_bytes_for(ranks);
-}
+std::size_t most_staging_for_notes() { return kSlotAlignment - 1 + Notes::kShownBytes; }
 
 void leave_out_combining(CompiledSchedule& bound, bool load_store) {
   const Problem& problem = bound.schedule->problem;

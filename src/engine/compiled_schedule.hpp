@@ -69,7 +69,7 @@ CompiledSchedule resolve(std::shared_ptr<const Schedule> schedule, const Layout&
 // Adds notes: the ranks tell each other their arrivals, in the messages and the staging buffer.
 void add_notes(CompiledSchedule& bound);
 // Returns the most bytes that notes take of a staging buffer.
-std::size_t most_staging_for_notes(int ranks);
+std::size_t most_staging_for_notes();
 
 // Leaves out all combining, so that only transfers and copies remain, with wrong results. Throws a
 // refusal if steps combine straight from peers' memory: nothing would be moved either.

@@ -43,7 +43,7 @@ MessageOperation::MessageOperation(std::shared_ptr<const CompiledSchedule> bound
     } else {
       t.parts.resize(compiled_->steps[i].stretches + (is_noted(i) ? 1 : 0));
     }
-    if (is_noted(i)) t.bytes += Notes::bytes_for(s.problem.ranks);
+    if (is_noted(i)) t.bytes += Notes::kBytes;
   }
   if (!compiled_->has_notes) return;
   notes_.emplace(s.problem.ranks, s.problem.rank, talking);
@@ -83,7 +83,7 @@ void MessageOperation::begin() {
   for (std::uint32_t i = 0; i < s.steps.size(); ++i)
     if (missing_[i] == 0) ready_.push_back(i);
   if (events_) begun_s_.assign(s.steps.size(), 0);
-  if (notes_) notes_->begin(word_, channel_.now_s());
+  if (notes_) notes_->begin(words_, channel_.now_s());
   if (s.steps.empty()) end_all();
 }
 

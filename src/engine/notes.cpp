@@ -7,6 +7,7 @@ namespace paceline {
 namespace {
 
 constexpr double kTickS = 64e-9;   // unit of ages: 32 bits hold 4.5 minutes
+constexpr std::uint32_t kRankBits = 0xffff;
 
 std::uint32_t ticks(double seconds) {
   return static_cast<std::uint32_t>(std::clamp(seconds / kTickS, 0.0, 4294967295.0));
@@ -15,78 +16,88 @@ std::uint32_t ticks(double seconds) {
 }  // namespace
 
 Notes::Notes(int ranks, int rank, std::size_t messages)
-    : ranks_(ranks),
-      rank_(rank),
-      words_(static_cast<std::size_t>(ranks)),
-      room_(messages * (static_cast<std::size_t>(ranks) + 1)),
+    : rank_(rank),
+      last_(rank),
+      is_heard_of_(static_cast<std::size_t>(ranks)),
+      room_(messages * (1 + ArrivalWords::kWords)),
       sighted_s_(messages) {}
 
-void Notes::begin(std::uint32_t word, double now_s) {
-  std::fill(words_.begin(), words_.end(), 0);
+void Notes::begin(const ArrivalWords& own, double now_s) {
   std::fill(sighted_s_.begin(), sighted_s_.end(), 0);
-  words_[static_cast<std::size_t>(rank_)] = word | kKnown;
+  std::fill(is_heard_of_.begin(), is_heard_of_.end(), false);
+  words_ = own;
+  last_ = rank_;
+  is_heard_of_[static_cast<std::size_t>(rank_)] = true;
   entered_s_ = last_s_ = ended_s_ = now_s;
 }
 
 Part Notes::to_send(std::size_t message, double now_s) {
   std::uint32_t* const to = at(message);
-  std::copy(words_.begin(), words_.end(), to);
-  to[ranks_] = ticks(now_s - last_s_);
-  return {reinterpret_cast<std::byte*>(to), bytes()};
+  to[0] = ticks(now_s - last_s_);
+  for (std::size_t i = 0; i < ArrivalWords::kWords; ++i) to[1 + i] = words_.word(i);
+  to[1] |= static_cast<std::uint32_t>(last_);
+  return {reinterpret_cast<std::byte*>(to), kBytes};
 }
 
 Part Notes::to_receive(std::size_t message) {
-  return {reinterpret_cast<std::byte*>(at(message)), bytes()};
+  return {reinterpret_cast<std::byte*>(at(message)), kBytes};
 }
 
 void Notes::sighted(std::size_t message, double now_s) {
   if (sighted_s_[message] == 0) sighted_s_[message] = now_s;
 }
 
-bool Notes::take(int rank, std::uint32_t word) {
-  std::uint32_t& known = words_[static_cast<std::size_t>(rank)];
-  if (!(word & kKnown) || (known & kKnown)) return false;
-  known = word;
-  return true;
+bool Notes::is_news(std::uint32_t word) {
+  const std::uint32_t rank = word & kRankBits;
+  if (rank >= is_heard_of_.size() || is_heard_of_[rank]) return false;
+  return is_heard_of_[rank] = true;
+}
+
+void Notes::entered(int rank, double when_s) {
+  if (when_s <= last_s_) return;
+  last_ = rank;
+  last_s_ = when_s;
 }
 
 // Ages count from the arrival of the header: the message itself may take long. A header that was
-// here before this rank entered counts from its entry. A message without new words gives no time,
-// either: each forwarding makes a time later by a header's latency, without end in a call of many
-// pieces.
+// here before this rank entered counts from its entry. Only each rank's first time counts:
+// each forwarding makes it later by a header's latency, without end in a call of many pieces.
 void Notes::received(std::size_t message) {
   const std::uint32_t* const from = at(message);
-  bool is_new = false;
-  for (int r = 0; r < ranks_; ++r) is_new |= take(r, from[r]);
-  if (!is_new) return;
+  ArrivalWords words;
+  for (std::size_t i = 0; i < ArrivalWords::kWords; ++i) words.set_word(i, from[1 + i]);
+  words.set_word(0, from[1] & ~kRankBits);
+  words_.merge(words);
+  if (!is_news(from[1])) return;
   const double sighted_s = std::max(sighted_s_[message], entered_s_);
-  last_s_ = std::max(last_s_, sighted_s - kTickS * from[ranks_]);
+  entered(static_cast<int>(from[1] & kRankBits), sighted_s - kTickS * from[0]);
 }
 
-// Other ranks may read meanwhile and see the old or the new value; both are true.
+// Another rank may read meanwhile. It reads in the opposite order: so it finds each unit, which
+// moves only towards the end, and with a rank the time at which that rank or a later one entered.
 void Notes::show(std::byte* shown) const {
   std::atomic_ref(*reinterpret_cast<double*>(shown)).store(last_s_, std::memory_order_relaxed);
   auto* const words = reinterpret_cast<std::uint32_t*>(shown + sizeof(double));
-  for (int r = 0; r < ranks_; ++r)
-    std::atomic_ref(words[r]).store(words_[static_cast<std::size_t>(r)],
-                                    std::memory_order_relaxed);
+  for (std::size_t i = ArrivalWords::kWords; i-- > 0;)
+    std::atomic_ref(words[i]).store(
+        words_.word(i) | (i == 0 ? static_cast<std::uint32_t>(last_) : 0),
+        std::memory_order_release);
 }
 
 void Notes::look(std::byte* shown, double now_s) {
   auto* const words = reinterpret_cast<std::uint32_t*>(shown + sizeof(double));
-  bool is_new = false;
-  for (int r = 0; r < ranks_; ++r)
-    is_new |= take(r, std::atomic_ref(words[r]).load(std::memory_order_relaxed));
-  if (!is_new) return;
+  ArrivalWords theirs;
+  for (std::size_t i = 0; i < ArrivalWords::kWords; ++i)
+    theirs.set_word(i, std::atomic_ref(words[i]).load(std::memory_order_acquire));
+  const std::uint32_t first = theirs.word(0);
+  theirs.set_word(0, first & ~kRankBits);
+  words_.merge(theirs);
+  if (!is_news(first)) return;
   const double last_s =
       std::atomic_ref(*reinterpret_cast<double*>(shown)).load(std::memory_order_relaxed);
-  last_s_ = std::max(last_s_, std::min(last_s, now_s));
+  entered(static_cast<int>(first & kRankBits), std::min(last_s, now_s));
 }
 
 void Notes::end(double now_s) { ended_s_ = now_s; }
-
-bool Notes::is_complete() const {
-  return std::all_of(words_.begin(), words_.end(), [](std::uint32_t w) { return w & kKnown; });
-}
 
 }  // namespace paceline

@@ -1,10 +1,10 @@
 // Notes: the ranks of a call that sends messages tell each other their arrivals, in some words at
 // the end of every message with contributions, without messages of their own.
 //
-// Notes hold a word of every known rank, which that rank chose, and the time since the last of the
-// known ranks entered the call. Words follow contributions: a rank sends the words that it knows
+// Notes hold what the known ranks say of an earlier call (arrival/latest.hpp), which of them
+// entered this call last, and how long ago. They follow contributions: a rank sends what it knows
 // when a send begins, and knows more once a receive has ended. So a rank that holds a sum of all
-// ranks knows all words, which are equal on all ranks: each rank wrote its own once.
+// ranks knows what all say, which is equal on all ranks.
 #pragma once
 
 #include <algorithm>
@@ -12,51 +12,51 @@
 #include <cstdint>
 #include <vector>
 
+#include "arrival/latest.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
 
 class Notes {
  public:
-  static constexpr std::uint32_t kKnown = 0x80000000;   // in a word: known; set by begin()
-  static std::size_t bytes_for(int ranks) {
-    return (static_cast<std::size_t>(ranks) + 1) * sizeof(std::uint32_t);
-  }
+  // At the end of each message: how long ago the last known rank entered, and the words, of which
+  // the first one names that rank.
+  static constexpr std::size_t kBytes = (1 + ArrivalWords::kWords) * sizeof(std::uint32_t);
 
   // `messages`: number that the rank sends or receives in a call.
   Notes(int ranks, int rank, std::size_t messages);
 
-  std::size_t bytes() const { return bytes_for(ranks_); }   // at the end of each
-  void begin(std::uint32_t word, double now_s);
+  void begin(const ArrivalWords& own, double now_s);
   Part to_send(std::size_t message, double now_s);   // as of now; kept until the next call
   Part to_receive(std::size_t message);              // place for the received ones
   void sighted(std::size_t message, double now_s);   // its header is here
   void received(std::size_t message);
   // Ranks of a node, which share a clock, also show their notes in memory, which the others read
   // once this rank has signalled.
-  static std::size_t shown_bytes_for(int ranks) {
-    return sizeof(double) + static_cast<std::size_t>(ranks) * sizeof(std::uint32_t);
-  }
+  static constexpr std::size_t kShownBytes =
+      sizeof(double) + ArrivalWords::kWords * sizeof(std::uint32_t);
   void show(std::byte* shown) const;
   void look(std::byte* shown, double now_s);
   void end(double now_s);
 
   // Once the call has ended:
-  // True if all words are known; they are if all ranks' values were summed.
-  bool is_complete() const;
-  const std::vector<std::uint32_t>& words() const { return words_; }   // by position
+  const ArrivalWords& words() const { return words_; }
   double waited_s() const { return last_s_ - entered_s_; }   // until the last rank entered
   // From then on, until calls that shared the links with this one had ended as well.
   double rest_s(double shared_end_s) const { return std::max(ended_s_, shared_end_s) - last_s_; }
 
  private:
-  bool take(int rank, std::uint32_t word);   // returns true if it is new
   std::uint32_t* at(std::size_t message) {
-    return room_.data() + message * (static_cast<std::size_t>(ranks_) + 1);
+    return room_.data() + message * (1 + ArrivalWords::kWords);
   }
+  // Takes the first word; returns true if it tells of the entry of a rank not heard of before.
+  bool is_news(std::uint32_t word);
+  void entered(int rank, double when_s);
 
-  int ranks_, rank_;
-  std::vector<std::uint32_t> words_, room_;
+  int rank_, last_;                      // the last known rank
+  ArrivalWords words_;
+  std::vector<bool> is_heard_of_;        // by rank, in this call
+  std::vector<std::uint32_t> room_;
   std::vector<double> sighted_s_;   // 0: not yet, in this call
   double entered_s_ = 0, last_s_ = 0, ended_s_ = 0;
 };

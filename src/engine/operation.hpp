@@ -93,10 +93,10 @@ class Operation {
   const std::optional<Error>& failure() const { return failure_; }
   // The header of a message of this call is here for the first time.
   virtual void sighted(int, const Key&) {}
-  // Notes that its ranks have exchanged; null: none. say() sets this rank's word from the next
+  // Notes that its ranks have exchanged; null: none. say() sets this rank's words from the next
   // start on.
   virtual const Notes* notes() const { return nullptr; }
-  void say(std::uint32_t word) { word_ = word; }
+  void say(const ArrivalWords& words) { words_ = words; }
   // A peer that was found in another call.
   const std::optional<CallMismatch>& mismatch() const { return mismatch_; }
   const std::optional<CopyDenied>& barred() const { return barred_; }
@@ -132,7 +132,7 @@ class Operation {
   std::atomic<std::uint32_t> number_{0};   // written before done_, read after it
   Fingerprint fingerprint_;
   int priority_ = 0;
-  std::uint32_t word_ = 0;
+  ArrivalWords words_;   // of this rank, if it has notes
   std::vector<Event>* events_ = nullptr;
   double (*now_s_)() = nullptr;
   bool is_paused_ = false;

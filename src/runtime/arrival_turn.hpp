@@ -7,14 +7,23 @@
 
 namespace paceline {
 
-struct ArrivalSite;   // arrivals.cpp: calls that are alike
+struct ArrivalSite;   // arrivals.cpp: calls at one place
+
+// A call of which a later one tells.
+struct ToldCall {
+  std::shared_ptr<ArrivalSite> site;   // null: it tells of none
+  std::uint64_t call = 0;              // its number in the sequence
+  std::vector<int> units = {};         // that it took for late
+  std::int64_t waited_ns = 0, rest_ns = 0;   // of this rank
+};
 
 struct ArrivalTurn {
-  std::shared_ptr<ArrivalSite> site;   // null: nothing is known of such calls
-  std::uint64_t key = 0;
-  std::vector<int> late;        // positions of the ranks taken for late, the latest one last
+  std::shared_ptr<ArrivalSite> site;   // null: the call has no notes
+  std::uint64_t call = 0;       // its number in the sequence
+  std::vector<int> units;       // that it takes for late, the latest one last
+  std::vector<int> late;        // positions of their ranks
   std::uint64_t digest = 0;     // hash of `late`; 0: empty
-  std::vector<int> before;      // `late` of the previous such call, which this one teaches about
+  ToldCall told;
 };
 
 }  // namespace paceline

@@ -3,30 +3,18 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/str.hpp"
+#include "engine/notes.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/progress/session.hpp"
 
 namespace paceline {
 namespace {
-
-// A rank's word, from the highest bit: known (set by the notes); the call is awaited; 15 bits for
-// the rank's wait in the previous call; 15 bits for the rest of that call. The rest ends with the
-// calls that overlapped it, since time won at their cost is not won.
-constexpr std::uint32_t kAwaited = 1u << 30, kNone = 0x7fff;
-constexpr int kWaitedShift = 15;
-
-std::uint32_t word_of(bool is_awaited, const Wait* measured) {
-  const std::uint32_t waited = measured ? std::min(packed(measured->waited_ns), kNone - 1) : kNone;
-  const std::uint32_t rest = measured ? packed(measured->rest_ns) : 0;
-  return (is_awaited ? kAwaited : 0) | waited << kWaitedShift | rest;
-}
-
-std::uint32_t waited_in(std::uint32_t word) { return word >> kWaitedShift & kNone; }
 
 // Lengths of the same power of two count as equal.
 std::uint64_t signature_of(const Call& call) {
@@ -48,23 +36,41 @@ std::string listed(const std::vector<int>& ranks) {
 
 std::string in_ms(std::int64_t ns) { return str(double(ns / 1000) / 1000); }
 
-// A non-blocking call, kept until the next one like it.
+int units_in(const std::vector<int>& unit_of) {
+  return unit_of.empty() ? 0 : 1 + *std::max_element(unit_of.begin(), unit_of.end());
+}
+
+using Waits = ArrivalWords::Waits;
+
+// A non-blocking call, kept until the next one at its place.
 struct StartedCall {
   std::shared_ptr<ActiveOp> active;
-  bool is_awaited = false;   // this rank has promised to wait for it
+  Waits promised = Waits::no;   // by this rank
+};
+
+// News that all ranks have at the end of a call, and learn before the next one at its place.
+struct Lesson {
+  ToldCall told;
+  Latest latest;
 };
 
 }  // namespace
 
 struct ArrivalSite {
   std::uint64_t key;
-  Predictor predictor;
-  std::vector<int> taken;      // ranks that the previous call took for late
-  Wait own = {};               // this rank's times in the previous call
-  bool is_measured = false;    // `own` is measured, and yet to be sent
-  StartedCall started = {};        // the previous call, if it was non-blocking
-  int in_row = 0;              // consecutive non-blocking calls awaited before the next; <= kHabit
+  CallPlace place;
+  ToldCall previous = {};           // the last call here, if this rank has measured it
+  std::optional<Lesson> lesson = {};
+  StartedCall started = {};         // the last call, if it was non-blocking
+  int awaited = 0;   // calls in a row for which the program waited before the next; <= kHabit
 };
+
+// A site and what it keeps point at each other.
+static void clear(ArrivalSite& site) {
+  site.started = {};
+  site.previous = {};
+  site.lesson = {};
+}
 
 Expected expected_by(std::string_view option) {
   if (option == "off") return {};
@@ -91,25 +97,30 @@ Expected expected_by(std::string_view option) {
        "static: and the ranks that come late, each once, the latest one last, as in static:3,5.");
 }
 
-ArrivalBook::ArrivalBook(const Expected& expected, const std::vector<int>& ranks,
-                         double beta_s_per_byte, Prices prices)
-    : learns_(expected.learns && ranks.size() > 3),
+ArrivalBook::ArrivalBook(const Expected& expected, const std::vector<int>& ranks, int rank,
+                         const std::vector<int>& nodes, double beta_s_per_byte, Prices prices)
+    : learns_(expected.learns && ranks.size() > 3 && ranks.size() <= ArrivalWords::kMostRanks),
       ranks_(static_cast<int>(ranks.size())),
+      rank_(rank),
+      unit_of_(nodes),
+      are_nodes_(!nodes.empty()),
       beta_s_per_byte_(beta_s_per_byte),
-      prices_(std::move(prices)) {
+      prices_(std::move(prices)),
+      predictor_(are_nodes_ ? units_in(nodes) : ranks_) {
+  for (int r = 0; !are_nodes_ && r < ranks_; ++r) unit_of_.push_back(r);
   for (int late : expected.late)
     if (const auto at = std::find(ranks.begin(), ranks.end(), late); at != ranks.end())
       late_.push_back(static_cast<int>(at - ranks.begin()));
 }
 
-// Breaks the cycle between a site and its started operation.
+// Breaks the cycles between a site and its operation, or itself.
 ArrivalBook::~ArrivalBook() {
-  for (const auto& site : newest_first_) site->started = {};
+  for (const auto& site : newest_first_) clear(*site);
 }
 
 bool ArrivalBook::is_long(const Call& call) const {
-  const auto words = static_cast<std::size_t>(ranks_) * (static_cast<std::size_t>(ranks_) + 1);
-  return call.count * size_of(call.type) >= kBytesPerWord * words;
+  return call.count * size_of(call.type) >=
+         kShare * Notes::kBytes * static_cast<std::size_t>(ranks_);
 }
 
 // Only a result to which all ranks contribute brings their notes to each rank: an allreduce. The
@@ -136,23 +147,43 @@ std::shared_ptr<ArrivalSite> ArrivalBook::find(std::uint64_t key) const {
   return it == newest_first_.end() ? nullptr : *it;
 }
 
+std::shared_ptr<ArrivalSite> ArrivalBook::made(std::uint64_t key, const Call& call) const {
+  CallPrices prices = prices_(call);
+  prices.naming = [this, by_ranks = std::move(prices.naming)](const std::vector<int>& units) {
+    return by_ranks(ranks_of(units));
+  };
+  return std::make_shared<ArrivalSite>(ArrivalSite{key, CallPlace(std::move(prices))});
+}
+
+std::vector<int> ArrivalBook::ranks_of(const std::vector<int>& units) const {
+  if (!are_nodes_) return units;
+  std::vector<int> ranks;
+  for (int unit : units)
+    for (int r = 0; r < ranks_; ++r)
+      if (unit_of_[std::size_t(r)] == unit) ranks.push_back(r);
+  return ranks;
+}
+
 // Returns the late ranks if they come later than the others by at least half the time that this
-// message takes. A late root of a broadcast is left out, since all ranks must wait for it.
+// message takes. A late root of a broadcast, and its node, is left out, since all must wait for it.
 std::vector<int> ArrivalBook::late_for(const Call& rooted) const {
   const double message_s = beta_s_per_byte_ * double(rooted.count * size_of(rooted.type));
   if (learns_ && 2 * named_gap_ns_ < in_ns(message_s)) return {};
   std::vector<int> late = learns_ ? named_ : late_;
-  if (rooted.collective == Collective::broadcast) std::erase(late, rooted.root);
+  const auto unit = [&](int rank) { return unit_of_[std::size_t(rank)]; };
+  if (rooted.collective == Collective::broadcast)
+    std::erase_if(late, [&](int rank) { return unit(rank) == unit(rooted.root); });
   return late;
 }
 
 ArrivalBook::Turn ArrivalBook::looked_up(const Call& call) const {
   Turn turn;
-  turn.key = key_of(call);
   if (wants(call)) {
+    const std::uint64_t key = key_of(call);
     if (!learns_) turn.late = late_;
-    turn.site = find(turn.key);
-    if (turn.site) turn.late = turn.site->predictor.late();
+    turn.site = find(key);
+    if (!turn.site) turn.site = made(key, call);
+    if (learns_) turn.late = ranks_of(turn.units = predictor_.late(turn.site->place));
   } else if (follows(call)) {
     turn.late = late_for(call);
   }
@@ -162,41 +193,70 @@ ArrivalBook::Turn ArrivalBook::looked_up(const Call& call) const {
 
 void ArrivalBook::count(const Call& call) { sequence_.count(signature_of(call)); }
 
-void ArrivalBook::begin(const Turn& begun, const Call& call,
-                        const std::shared_ptr<ActiveOp>& active,
+void ArrivalBook::keep(const std::shared_ptr<ArrivalSite>& site) {
+  newest_first_.remove(site);
+  newest_first_.push_front(site);
+  if (newest_first_.size() <= kMostSites) return;
+  clear(*newest_first_.back());
+  newest_first_.pop_back();
+}
+
+void ArrivalBook::begin(Turn turn, const Call& call, const std::shared_ptr<ActiveOp>& active,
                         bool is_blocking) {
   if (!is_on()) return;
   count(call);
+  if (turn.site) keep(turn.site);
   if (!active->operation->notes()) return;
-  Turn& turn = active->turn = begun;
-  if (turn.site) {
-    newest_first_.remove(turn.site);
-  } else {
-    turn.site = std::make_shared<ArrivalSite>(
-        ArrivalSite{turn.key, Predictor(ranks_, prices_(call)), {}});
-  }
-  newest_first_.push_front(turn.site);
-  if (newest_first_.size() > kMostSites) {
-    newest_first_.back()->started = {};
-    newest_first_.pop_back();
-  }
+  turn.call = sequence_.calls();
   ArrivalSite& site = *turn.site;
-  const bool is_awaited = is_blocking || (call.may_wait && site.in_row >= kHabit);
-  active->operation->say(word_of(is_awaited, site.is_measured ? &site.own : nullptr));
-  site.is_measured = false;
-  site.predictor.count_call();
-  turn.before = site.taken;
-  site.taken = turn.late;
-  named_ = site.predictor.named();
-  named_gap_ns_ = site.predictor.named_gap_ns();
+  turn.told = std::exchange(last_, {});
+  if (!turn.told.site) turn.told = site.previous;
+  site.previous = {};
+  const Waits waits = is_blocking ? Waits::before_any : promise_of(site, call);
+  const ToldCall& told = turn.told;
+  active->operation->say(told.site ? ArrivalWords(waits, unit_of_[std::size_t(rank_)],
+                                                  told.waited_ns, told.rest_ns)
+                                   : ArrivalWords(waits));
+  predictor_.count_call(site.place);
+  const Suspects& suspects = predictor_.suspects_of(site.place);
+  named_ = suspects.are_sure() ? ranks_of(suspects.units()) : std::vector<int>{};
+  named_gap_ns_ = suspects.gap_ns();
   active->is_observed = false;
   if (is_blocking) awaited_ = active;
-  else site.started = {active, is_awaited};
+  else site.started = {active, waits};
+  newest_ = is_blocking ? nullptr : turn.site;
+  active->turn = std::move(turn);
 }
 
-void ArrivalBook::settle_alike(const Call& call) {
+// A caller that always waited before its next call is taken to do so again.
+Waits ArrivalBook::promise_of(const ArrivalSite& site, const Call& call) const {
+  if (!call.may_wait) return Waits::no;
+  if (awaited_anywhere_ == kHabit) return Waits::before_any;
+  return site.awaited == kHabit ? Waits::before_alike : Waits::no;
+}
+
+void ArrivalBook::settle_newest() {
+  const auto site = newest_;
+  if (!site || !site->started.active) return;
+  const StartedCall& started = site->started;
+  if (started.promised == Waits::before_any || started.active->is_observed) settle(*site);
+  else awaited_anywhere_ = 0;
+  newest_ = nullptr;
+}
+
+// The news may move the call to another place.
+void ArrivalBook::settle_place(const Call& call) {
   if (!wants(call)) return;
-  if (const auto site = find(key_of(call))) settle(*site);
+  settle_newest();
+  std::uint64_t key = 0;
+  while (key != key_of(call)) {
+    key = key_of(call);
+    const auto site = find(key);
+    if (!site) return;
+    settle(*site);
+    if (const auto lesson = std::exchange(site->lesson, std::nullopt))
+      take(lesson->told, lesson->latest);
+  }
 }
 
 void ArrivalBook::settle(const std::shared_ptr<ActiveOp>& active) {
@@ -204,13 +264,18 @@ void ArrivalBook::settle(const std::shared_ptr<ActiveOp>& active) {
   if (site && site->started.active == active) settle(*site);
 }
 
-// is_observed tells whether the program itself has waited for the call. If it always has,
-// learn_from() finds the call complete.
+// is_observed tells whether the program itself has waited for the call. If so, learn_from() finds
+// the call complete.
 void ArrivalBook::settle(ArrivalSite& site) {
   if (!site.started.active) return;
   const bool is_observed = site.started.active->is_observed;
-  if (site.started.is_awaited) learn_from(site.started.active);
-  site.in_row = is_observed ? std::min(site.in_row + 1, kHabit) : 0;
+  if (site.started.promised != Waits::no || is_observed) learn_from(site.started.active);
+  const auto count = [](int& calls, bool more) { calls = more ? std::min(calls + 1, kHabit) : 0; };
+  count(site.awaited, is_observed);
+  if (newest_.get() == &site) {
+    count(awaited_anywhere_, is_observed);
+    newest_ = nullptr;
+  }
   site.started = {};
 }
 
@@ -227,22 +292,28 @@ void ArrivalBook::learn_from(std::shared_ptr<ActiveOp>& awaited) {
   if (!active->operation->error()) learn(*active);
 }
 
-// The next call uses what is learned here. All ranks have learned it by then, since each has
-// promised to wait for this call first.
+// A call that all ranks wait for before any other is learned from at once, and the next one tells
+// of it. If some wait for it only before the next one at its place, that one does both.
 void ArrivalBook::learn(const ActiveOp& active) {
   const Turn& turn = active.turn;
   const Notes& notes = *active.operation->notes();
-  require(notes.is_complete(), "arrivals: a rank has a sum, but not the words of all its ranks");
-  ArrivalSite& site = *turn.site;
+  const ArrivalWords& words = notes.words();
   const double shared_end_s = active.overlap ? active.overlap->end_s.load() : 0;
-  site.own = {in_ns(notes.waited_s()), in_ns(notes.rest_s(shared_end_s))};
-  site.is_measured = true;
-  std::vector<Wait> waits;
-  for (std::uint32_t word : notes.words()) {
-    if ((word & kAwaited) == 0 || waited_in(word) == kNone) return;
-    waits.push_back({unpacked(waited_in(word)), unpacked(word & kNone)});
+  const ToldCall measured{turn.site, turn.call, turn.units, in_ns(notes.waited_s()),
+                          in_ns(notes.rest_s(shared_end_s))};
+  const bool is_known = words.is_known() && turn.told.site;
+  if (words.waits() == Waits::before_any) {
+    last_ = measured;
+    if (is_known) take(turn.told, words.latest());
+    return;
   }
-  site.predictor.learn(waits, turn.before);
+  turn.site->previous = measured;
+  if (is_known && words.waits() == Waits::before_alike)
+    turn.site->lesson = Lesson{turn.told, words.latest()};
+}
+
+void ArrivalBook::take(const ToldCall& told, const Latest& latest) {
+  if (predictor_.learn(told.site->place, latest, told.units)) sequence_.late_at(told.call);
 }
 
 std::string ArrivalBook::evidence(const Call& call) const {
@@ -252,18 +323,14 @@ std::string ArrivalBook::evidence(const Call& call) const {
   if (!wants(call))
     return str("; arrivals, as the last allreduce knew them: taken for late: ",
                turn.late.empty() ? "none" : listed(turn.late));
-  if (!turn.site) return "; arrivals: no such call has been seen at this place";
-  const Predictor::Evidence e = turn.site->predictor.evidence();
-  if (e.calls == 0) return "; arrivals: nothing is known yet";
-  std::string late, hits;
-  for (std::int64_t ns : e.lateness_ns) late += str(late.empty() ? "" : " ", in_ms(ns));
-  for (int count : e.hits) hits += str(hits.empty() ? "" : " ", count);
-  return str("; arrivals, of ", e.calls, " calls: ranks come late by ", late,
-             " ms on average; foreseen in the last 32, for one late rank and more: ", hits, "; ",
-             e.late.empty() ? str("taken for late: none")
-                            : str("taken for late: ", listed(e.late), ", which wins ",
-                                  in_ms(e.won_ns), " ms, or loses ", in_ms(e.lost_ns),
-                                  " where others are"));
+  const Predictor::Evidence e = predictor_.evidence(turn.site->place);
+  const char* const unit = are_nodes_ ? "node " : "rank ";
+  std::string out = str("; arrivals, of ", e.calls, " calls at this place: ");
+  if (e.row == 0) out += "no rank came late to the last one";
+  else out += str(unit, listed(e.suspects), " came last to the last ", e.row, ", by ",
+                  in_ms(e.gap_ns), " ms");
+  out += str("; taken for late: ", e.late.empty() ? "none" : listed(turn.late));
+  return e.late.empty() ? out : str(out, ", which saves ", in_ms(e.saved_ns), " ms");
 }
 
 }  // namespace paceline

@@ -47,7 +47,7 @@ struct CommunicatorState {
         spans_nodes(!on_one_node(*group, session->config().nodes)),
         nodes(nodes_in(*group, session->config())),
         arrivals(spans_nodes ? expected_by(session->config().arrival) : Expected{}, group->ranks,
-                 assumed.machine.across.beta_s_per_byte,
+                 group->rank, nodes, assumed.machine.across.beta_s_per_byte,
                  [this](const Call& call) { return prices_of(call); }) {
     session->open(group);
   }
@@ -82,7 +82,7 @@ struct CommunicatorState {
   std::size_t staging_for_data() const {
     const std::size_t all = staging_limits().bytes;
     const bool has_notes = !nodes.empty() && arrivals.learns();
-    const std::size_t notes = has_notes ? most_staging_for_notes(int(group->ranks.size())) : 0;
+    const std::size_t notes = has_notes ? most_staging_for_notes() : 0;
     return all - std::min(all, notes);
   }
 };

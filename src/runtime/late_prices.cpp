@@ -11,7 +11,7 @@ CallPrices prices_for_late(const Problem& problem, const ChoiceInputs& now, cons
     p.late = late;
     const std::optional<LateForm> form = form_for_late(p, now, usual);
     if (!form) return {};
-    return LatePrice{ns(form->residual_s), ns(form->before_s), ns(form->wrong_s)};
+    return LatePrice{ns(form->residual_s), ns(form->before_s)};
   };
   const double message_s = now.machine.across.beta_s_per_byte * static_cast<double>(now.bytes);
   return {ns(message_s), ns(usual.expected_s), naming};

@@ -12,9 +12,9 @@ namespace {
 
 constexpr const char* kForThoseLate = "late ranks: what is left once they enter is least";
 constexpr double kMostBlocks = 512, kMostPasses = 64;
-// If no rank is late, passes collide with the first exchange, if that is a direct one: the time
-// lost, as a part of n beta, and the factor on the cost of a pass (simulated: 0041).
-constexpr double kCrossed = 0.15, kCrossing = 4;
+// Factor on the cost of a pass where the first exchange is a direct one, with which passes collide
+// if no rank is late (simulated: 0041).
+constexpr double kCrossing = 4;
 constexpr int kMostSteps = 20000;   // of a rank's schedule
 constexpr int kQuarter = 4;         // at most one rank in so many may be late
 
@@ -80,11 +80,9 @@ LateForm tail(const Algorithm& a, const Terms& t, bool rooted, const Cut& usual)
   LateForm form{&a, {.segments = segments, .window = segments, .knobs = {.blocks = blocks}}};
   form.residual_s = flow * (1 + 1.0 / passes) + (passes * sends + t.early) * t.alpha;
   form.before_s = (t.early - 1) * (t.alpha + t.wire() / t.early);
-  if (keeps_slots) form.before_s += kCrossed * t.wire();
   // Segments overlap: while one crosses the wire others move inside the nodes.
   const double hidden = std::min(form.residual_s, t.inside_s) * (1 - 1.0 / segments);
   form.residual_s += t.inside_s - hidden;
-  form.wrong_s = form.before_s + form.residual_s;
   return form;
 }
 
@@ -97,7 +95,6 @@ LateForm chain(const Algorithm& a, const Terms& t, double hops, bool twice) {
   const double block_s = t.alpha + t.wire() / blocks;
   form.residual_s = flow + (hops - 1) * block_s + (twice ? 2 : 1) * blocks * t.alpha;
   form.before_s = (t.ranks - 2 + blocks) * block_s;
-  form.wrong_s = form.before_s + flow + hops * block_s;
   return form;
 }
 

@@ -17,7 +17,6 @@ struct LateForm {
   Cut cut = kUncut;
   double residual_s = 0;   // from the last rank's entry on, if the late ranks are late enough
   double before_s = 0;     // of the other ranks' steps before it enters
-  double wrong_s = 0;      // at most, from the last entry on, if other ranks are late, or none
 
   // Least delay of the late ranks with which this form beats a call that takes static_s.
   double gap_s(double static_s) const { return before_s + residual_s - static_s; }

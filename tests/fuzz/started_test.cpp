@@ -131,12 +131,17 @@ TEST_CASE("started: more in a row than have places of their own") {
   });
   together.check_sums();
 
-  Training one_by_one(8);
-  one_by_one.run(40, 1, [](Communicator& world, int, int, Buffers& buffers) {
-    world.start(sum_of(buffers[0])).wait();
-  });
-  one_by_one.check_sums();
-  CHECK(one_by_one.learned() >= 10);
+  for (const bool with_plans : {false, true}) {
+    Training one_by_one(8);
+    std::vector<std::vector<Plan>> plans(kRanks);
+    one_by_one.run(40, 1, [&](Communicator& world, int rank, int, Buffers& buffers) {
+      auto& mine = plans[std::size_t(rank)];
+      if (with_plans && mine.empty()) mine.push_back(world.plan(sum_of(buffers[0])));
+      (with_plans ? mine[0].start() : world.start(sum_of(buffers[0]))).wait();
+    });
+    one_by_one.check_sums();
+    CHECK(one_by_one.learned() >= 30);
+  }
 }
 
 // It has said that it will wait: it does then, for calls that its peers have made before that one.

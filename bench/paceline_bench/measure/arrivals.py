@@ -29,10 +29,9 @@ PINGS = 7
 TAG = 0x61727269 << 16
 KNEAD = 64  # numbers that the computation before a call works on: they stay in the cache
 LONGEST_S = 60.0  # of all calls of one size: repetitions after that are left out
-# Calls before that, in which late ranks are learned. Between nodes (docs/design/0042-predict.md)
-# it takes PLACE calls to come to where the next ones are as the last ones, a few until a rank is
-# named, and 16 until it is known what that wins; in a node some 20 in all (0044).
-LEARNING, PLACE = 32, 9
+# Calls before that, in which late ranks are learned: some four between nodes
+# (docs/design/0042-predict.md), some 20 in a node (0044).
+LEARNING = 32
 
 
 def compute_until(moment_ns):
