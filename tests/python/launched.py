@@ -135,7 +135,9 @@ servers = []
 
 @functools.cache
 def server(torch):
-    modules = ["torch", "paceline.torch"] if torch and importlib.util.find_spec("torch") else []
+    # torch._dynamo: the first optimizer imports it, which takes 2 s.
+    modules = (["torch", "paceline.torch", "torch._dynamo"]
+               if torch and importlib.util.find_spec("torch") else [])
     env = {"OMP_NUM_THREADS": "1", **limits()}
     servers.append(forkserver.Server("paceline", *modules, env=env))
     return servers[-1]
