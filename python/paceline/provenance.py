@@ -10,6 +10,8 @@ from pathlib import Path
 
 from paceline import _core
 
+TORCH = "2.12", "2.15"  # oldest and newest minor with which the backend was tested
+
 
 def processor():
     """The processor's name as the system knows it."""
@@ -32,6 +34,12 @@ def version_of(package):
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def minor(version: str) -> tuple[int, ...]:
+    """2.15.0+cu132 -> (2, 15); (): another form."""
+    words = version.split(".")[:2]
+    return tuple(map(int, words)) if all(word.isdigit() for word in words) else ()
 
 
 def machine():

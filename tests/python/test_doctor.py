@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import machine_files
 import pytest
@@ -126,6 +127,25 @@ def test_what_keeps_the_system_from_copying_is_told(monkeypatch):
     monkeypatch.setattr(attach, "trouble", lambda: "")
     assert doctor.single_copies(2).text == (
         "broadcasts from 1 MiB on between 2 ranks, by cross-memory attach")
+
+
+@pytest.mark.parametrize("version, state, said", [
+    ("2.11.1", "fail", "torch 2.11.1 is older than 2.12"), ("2.12.0+cpu", "ok", "2.12.0+cpu, "),
+    ("2.14.1", "ok", "torch 2.14.1, "), ("2.16.0", "warn", "torch 2.16.0 is newer than 2.15"),
+    ("a0-git", "ok", "torch a0-git, "),
+])  # fmt: skip
+def test_it_knows_the_versions_of_torch(monkeypatch, version, state, said):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(doctor.provenance, "version_of", lambda _: version)
+    found = doctor.torch(2)
+    assert found.state == state and said in found.text, found
+
+
+def test_the_versions_of_torch_are_those_of_the_documents():
+    oldest, newest = doctor.provenance.TORCH
+    root = Path(__file__).parents[2]
+    assert f'"torch>={oldest}"' in (root / "pyproject.toml").read_text(encoding="utf-8")
+    assert f"torch {oldest} to {newest}" in (root / "README.md").read_text(encoding="utf-8")
 
 
 def test_it_says_what_to_do(paceline, monkeypatch, tmp_path):

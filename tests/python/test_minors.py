@@ -6,6 +6,8 @@ import launched
 import pytest
 from length import each
 
+from paceline.provenance import TORCH
+
 pytestmark = pytest.mark.ranks
 
 pytest.importorskip("torch")
@@ -31,10 +33,10 @@ def said(version):
 
 
 def test_a_newer_torch_is_named_once():
-    major, minor = map(int, minors.TESTED.split("."))
+    major, minor = map(int, TORCH[1].split("."))
     newer = f"{major}.{minor + 1}.0+cpu"
     [sentence] = said(newer)
-    assert newer in sentence and minors.TESTED in sentence and sentence.count(". ") == 0
+    assert newer in sentence and TORCH[1] in sentence and sentence.count(". ") == 0
     assert said(f"{major + 1}.0.0") and not said(f"{major}.{minor}.7") and not said("2.12.0+cu130")
 
 

@@ -21,7 +21,6 @@ from paceline.errors import Error
 from paceline.units import human_time
 
 MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}
-TORCH = "2.13"  # as in pyproject.toml: torch's process-group interface changes between minors
 LEAST_FREE = 1 << 20
 LOOK_S = 0.5  # at other programs
 PIDFD_OPEN = 434  # the same number on every architecture
@@ -179,15 +178,20 @@ def torch(ranks):
     found = provenance.version_of("torch")
     if found is None:
         return Finding("torch", "ok", "not installed: only paceline.Communicator is to be had")
-    if not found.startswith(TORCH + "."):
-        return Finding("torch", "fail", f"torch {found}; the backend is for {TORCH}",
-                       f"pip install 'torch=={TORCH}.*': its interface changes between minors.")
+    oldest, newest = provenance.TORCH
+    if provenance.minor(found) and provenance.minor(found) < provenance.minor(oldest):
+        return Finding("torch", "fail", f"torch {found} is older than {oldest}",
+                       f"pip install 'torch>={oldest}'")
     try:
         import torch.distributed as dist
 
         registered = dist.is_available() and "PACELINE" in dist.Backend._plugins
     except Exception as error:  # whatever a broken torch raises
         return Finding("torch", "fail", f"torch {found}: {error!r}", "Install torch again.")
+    if registered and provenance.minor(found) > provenance.minor(newest):
+        return Finding("torch", "warn", f"torch {found} is newer than {newest}",
+                       f"The backend was tested with torch {oldest} to {newest}; please report what "
+                       "fails.")
     if registered:
         return Finding("torch", "ok", f"torch {found}, backend 'paceline' registered")
     if not any(e.name == "paceline" for e in entry_points(group="torch.backends")):

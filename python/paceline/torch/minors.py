@@ -26,9 +26,9 @@ from torch._C._distributed_c10d import Work as _Work
 
 from paceline.communicator import Communicator
 from paceline.errors import RefusalError
+from paceline.provenance import TORCH, minor
 from paceline.torch.work import Work
 
-TESTED = "2.15"  # the newest
 _CPU = torch.device("cpu")
 
 
@@ -218,15 +218,10 @@ def part_of(group: dist.ProcessGroup | None) -> Any:
 def warn_if_newer(version: str | None = None) -> None:
     """One sentence if torch is of a newer minor version than those it was tested with."""
     version = importlib.metadata.version("torch") if version is None else version
-    if _minor(version) > _minor(TESTED):
+    newest = TORCH[1]
+    if minor(version) > minor(newest):
         warnings.warn(
-            f"paceline: torch {version} is newer than {TESTED}, the newest that the backend "
+            f"paceline: torch {version} is newer than {newest}, the newest that the backend "
             "'paceline' was tested with, so please report what fails.",
             stacklevel=2,
         )
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    """2.15.0+cu132 -> (2, 15); (): another form."""
-    words = version.split(".")[:2]
-    return tuple(map(int, words)) if all(word.isdigit() for word in words) else ()
