@@ -16,7 +16,12 @@ def group_of(group: dist.ProcessGroup | None, call: str) -> PacelineGroup:
     asked = dist.group.WORLD if group is None else group
     found = part_of(asked)
     if not isinstance(found, PacelineGroup):
-        what = "there is no process group yet" if asked is None else f"the group is a {asked!r}"
+        if asked is None:
+            what = "there is no process group yet"
+        elif found is None:
+            what = "the group has no backend for the CPU"
+        else:
+            what = f"the group is of the backend {found.name()}"
         raise UsageError(
             f'{call}: {what}; it must be one of dist.init_process_group("paceline"), or of '
             'dist.new_group(backend="paceline").'

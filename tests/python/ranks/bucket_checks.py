@@ -93,7 +93,8 @@ def check_empty_outlives_nothing(comm):
 def check_bad_arguments(comm):
     raises(paceline.UsageError, "negative", lambda: paceline.torch.empty((3, -1)))
     theirs = gloo()
-    raises(paceline.UsageError, "empty: the group", lambda: paceline.torch.empty(3, group=theirs))
+    raises(paceline.UsageError, "empty: the group is of the backend gloo; it must be one of",
+           lambda: paceline.torch.empty(3, group=theirs))
     raises(paceline.UsageError, "share_buckets: the model is a Linear",
            lambda: share_buckets(nn.Linear(2, 2)))
     model = DistributedDataParallel(nn.Linear(2, 2), process_group=theirs)
