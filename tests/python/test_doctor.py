@@ -55,13 +55,10 @@ def machine_folder(monkeypatch, tmp_path):
     return tmp_path / "kept"
 
 
-def test_it_and_explain_name_the_machine_file(paceline, monkeypatch, machine_folder):
-    monkeypatch.setenv("PACELINE_MACHINE_DIR", str(machine_folder))  # `paceline` takes all away
+def test_it_names_the_machine_file(machine_folder):
     path = machine_folder / "machine"
-    words = ["explain", "-n", "9", "--machine", "lab-200mbit"]
     first = f"the first start measures, and keeps what it finds in {path}"
     assert flat(doctor.machine(2).text) == f"between nodes {first}"
-    assert "".join(first.split()) in "".join(paceline(*words)[1].split())
     machine_folder.mkdir()
     entry = f"{'1' * 16} {'a' * 16} 9 9 2026-11-23 4e-08 {FIGURES}\n"
     path.write_text(machine_files.sealed("paceline-machine 1\n" + entry))
@@ -69,12 +66,9 @@ def test_it_and_explain_name_the_machine_file(paceline, monkeypatch, machine_fol
             "nodes on 2026-11-23: alpha 130 us, 0.2 Gbit/s, reduce 10 GB/s")
     found = doctor.machine(2)
     assert (found.state, found.text) == ("ok", f"between nodes {kept}")
-    assert "".join(kept.split()) in "".join(paceline(*words)[1].split())
-    assert "kept" not in paceline("explain", "-n", "9")[1]  # one node
     path.write_text("paceline-machine 1\n" + entry)
     found = doctor.machine(2)
     assert found.state == "warn" and f"{path} is damaged" in found.text, found
-    assert "is damaged" in flat(paceline(*words)[1])
 
 
 def test_it_says_where_nothing_can_be_kept(monkeypatch, machine_folder):

@@ -190,8 +190,7 @@ def torch(ranks):
         return Finding("torch", "fail", f"torch {found}: {error!r}", "Install torch again.")
     if registered and provenance.minor(found) > provenance.minor(newest):
         return Finding("torch", "warn", f"torch {found} is newer than {newest}",
-                       f"The backend was tested with torch {oldest} to {newest}; please report what "
-                       "fails.")
+                       f"The backend was tested with {oldest} to {newest}; report what fails.")
     if registered:
         return Finding("torch", "ok", f"torch {found}, backend 'paceline' registered")
     if not any(e.name == "paceline" for e in entry_points(group="torch.backends")):

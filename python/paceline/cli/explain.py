@@ -7,7 +7,7 @@ from rich.table import Table
 from paceline import _core
 from paceline.cli import attach
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Size, console, details, kept_figures, knob_options,
+    COLLECTIVES, Collective, Number, Size, console, details, knob_options,
 )
 from paceline.cli.explain_keys import plan_text
 from paceline.schedules import SENDS, how, unit_count
@@ -146,15 +146,6 @@ def attached(trouble):
     return "ranks of a node are attached: what one has is copied straight into another's memory"
 
 
-def about_kept_figures(machine, out):
-    """Prints what ranks would assume between nodes, and its file, unless the model is given."""
-    if _core.option("machine") != "auto" or machine == "shm":
-        return
-    file = _core.machine_file()
-    out.print("\nbetween nodes " + escape(
-        f"every start measures: {file['trouble']}" if file["trouble"] else kept_figures(file)))
-
-
 def explain_one(collective, ranks, size, choice, where, out):
     """The choice for one size, and the table of candidates."""
     out.print(
@@ -222,9 +213,10 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     whether the system copies between ranks, so all ranks make the same one. Without COLLECTIVE it
     lists the choices of every collective, and from which size each holds. Rounds, bytes and bytes
     combined are those of the longest path of the uncut schedule. The expected time is the price of
-    a call: between nodes the choice takes the least, in shared memory the first row of its table
-    whose measured lengths fit. `paceline draw` simulates the schedule. If ranks share memory and
-    send nothing, the second table counts what the steps read and write; n is the message.
+    a call: between nodes the choice takes the least of its table, where a later row has to be 5 %
+    cheaper than those before it; in shared memory it takes the first row whose measured lengths
+    fit. `paceline draw` simulates the schedule. If ranks share memory and send nothing, the second
+    table counts what the steps read and write; n is the message.
 
     With --keys it shows how a KVStore of type auto exchanges a net's gradients: the calls, when
     they are over, and what other ways take.
@@ -248,7 +240,6 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
         out.print(attached(trouble))
         out.print(f"{numbers()}\n" if numbers() else "", soft_wrap=True)
         out.print(table_of_all(ranks, where))
-        about_kept_figures(machine, out)
         return 0
     choice = _core.choose(
         collective, ranks, size, algorithm, segments, window, radix, blocks, **where)
@@ -257,5 +248,4 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
             row["access"] == "single_copy" for row in _core.algorithms()
             if row["collective"] == collective):
         out.print(attached(trouble), soft_wrap=True)
-    about_kept_figures(machine, out)
     return 0
