@@ -41,6 +41,7 @@ def checked(record):
         whole(one, "rank", 0, size - 1)
         member(one, "context", str)
         one["called_at"] = plain(member(one, "called_at", str, ""))
+        one["broken"] = member(one, "broken", str, "")
         for call in member(one, "calls", list):
             whole(call, "number", 0, 1 << 32)
             call["call"] = plain(member(call, "call", str))
@@ -112,12 +113,17 @@ def divergence(communicator):
 
 
 def places(communicator):
-    """Places in the ranks' programs when the communicator broke."""
-    by_place = defaultdict(list)
+    """Places in the ranks' programs when the communicator broke. A record's calls are of then; its
+    place is where the rank heard of it."""
+    by_place, later = defaultdict(list), defaultdict(list)
     for rank, one in communicator.items():
         if one.get("called_at"):
-            by_place[one["called_at"]].append(rank)
-    said = "; ".join(f"{ranks_of(ranks)} at {place}" for place, ranks in by_place.items())
+            came_later = one["broken"] and not any(call.get("under_way") for call in one["calls"])
+            (later if came_later else by_place)[one["called_at"]].append(rank)
+    said = "; ".join(
+        [f"{ranks_of(ranks)} at {place}" for place, ranks in by_place.items()]
+        + [f"{ranks_of(ranks)} {'was' if len(ranks) == 1 else 'were'} in no call, and came to "
+           f"{place} later" for place, ranks in later.items()])
     return [f"{name_of(communicator)}: when it broke, {said}."] if said else []
 
 

@@ -69,6 +69,15 @@ def test_where_they_were():
                               "f; rank 1 at b.py:2 in g."]
 
 
+def test_a_rank_that_came_later_is_not_where_the_others_waited():
+    waits = call(2, under_way=True, waited_s=2.0, waits_for=[1])
+    records = [made(0, [call(1), waits], 2), made(1, [call(1)], 2)]
+    for record_ in records:
+        record_["communicators"][0] |= {"called_at": "late.py:9 in f", "broken": "a time-out"}
+    assert said(*records)[0] == ("communicator of 2 ranks: when it broke, rank 0 at late.py:9 in "
+                                 "f; rank 1 was in no call, and came to late.py:9 in f later.")
+
+
 def test_many_ranks_are_not_all_listed():
     assert record.ranks_of(range(12)) == "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 others"
 
