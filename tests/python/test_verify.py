@@ -31,6 +31,13 @@ def test_verify_reaches_every_algorithm():
         assert sweep.run(0, len(sweep)).proven > 0, row
 
 
+def test_verify_prints_a_schedule(paceline):
+    for algorithm, head in ("binomial", "1 block"), ("scatter_allgather", "4 blocks"):
+        words = ["--algorithm", algorithm, "--ranks", 4, "--print", 0]
+        _, out, _ = paceline("verify", "broadcast", *words)
+        assert out.splitlines()[0] == f"broadcast/{algorithm}, rank 0 of 4, {head}"
+
+
 def test_verify_names_a_fault_and_how_to_repeat_it(paceline, monkeypatch):
     line = "allreduce --algorithm ring --ranks 3 --fused --segments 3 --window 2 --whole-tail"
 
