@@ -210,6 +210,20 @@ def test_missing_files_and_calls_are_said(paceline, tmp_path):
     assert "rank 0 was still in allreduce, call 1" in said
 
 
+def test_kept_files_give_back_the_room_that_was_not_needed(paceline, tmp_path):
+    made, kept = tmp_path / "made", tmp_path / "kept"
+    made.mkdir()
+    row, room = (1000 * MS, 1010 * MS, 8, 0), bytes(99 * files.RECORD.itemsize)
+    for rank, end in (0, 2000 * MS), (1, 0):   # 0: it may still write
+        path = written(made, rank, 2, [row], end=end)
+        path.write_bytes(path.read_bytes() + room)
+        damaged(path, 24, struct.pack("<Q", 100))
+    whole = path.stat().st_size
+    _, first, _ = paceline("profile", "--out", kept, "--", "cp", *sorted(made.iterdir()), kept)
+    assert [path.stat().st_size for path in sorted(kept.iterdir())] == [whole - len(room), whole]
+    assert "allreduce" in first and paceline("profile", "--read", kept)[1] == first
+
+
 @pytest.mark.parametrize("status, expected", [(0, 2), (3, 3)])
 def test_the_programs_failure_goes_before_ours(paceline, status, expected):
     program = (sys.executable, "-c", f"raise SystemExit({status})")

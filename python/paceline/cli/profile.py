@@ -156,6 +156,9 @@ def command(out, read, html, trace, json, machine, mpicc, serve, room, program):
         status = run(program, environment(folder, program, mpicc, room, serve))
         try:
             show(folder, console(), html, trace, json, machine)
+            from paceline.profiling import files
+
+            files.shorten(folder)
         except UsageError as error:
             if status == 0:
                 raise

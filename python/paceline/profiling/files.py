@@ -4,6 +4,7 @@ Files may be damaged, or of a program that has been killed: what is in them is c
 killed program has left is read as far as it goes.
 """
 
+import contextlib
 import json
 import os
 import stat
@@ -18,6 +19,7 @@ from paceline.files import member, whole, wholes
 
 MAGIC = b"PLPROF1\n"
 HEADER = struct.Struct("<8sIIQQQQQiiqqqqQ16s256s256s")
+CAPACITY_AT = 24
 RECORD = np.dtype([
     ("enter", "<i8"), ("leave", "<i8"), ("wait", "<i8"), ("done", "<i8"), ("bytes", "<u8"),
     ("communicator", "<u4"), ("number", "<u4"), ("site", "<u4"), ("collective", "<u2"),
@@ -111,6 +113,19 @@ def read_file(path):
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"profile: {path} cannot be used: {why}. Leave it out of the folder, or "
                          "make the profile again.") from error
+
+
+def shorten(folder):
+    """Takes the room that no record has needed off the files of ranks that ended in peace. All
+    files can be read."""
+    for path in Path(folder).glob("*.profile"):
+        with contextlib.suppress(OSError), open(path, "r+b") as file:   # OSError: it stays long
+            fields = HEADER.unpack(file.read(HEADER.size))
+            header_bytes, record_bytes, text_bytes, capacity, _, calls = fields[1:7]
+            if fields[12] and calls < capacity:
+                file.seek(CAPACITY_AT)
+                file.write(struct.pack("<Q", calls))
+                file.truncate(header_bytes + text_bytes + calls * record_bytes)
 
 
 def _checked(path):
