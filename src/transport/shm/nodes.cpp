@@ -78,7 +78,8 @@ SharedFile make_page(const std::string& folder, Card& card) {
 std::string try_page(const Card& mine, const Card& theirs) {
   for (const Card* card : {&mine, &theirs})
     if (!card->why.empty()) return card->why;
-  if (mine.machine != theirs.machine) return "they are on different machines";
+  if (mine.machine != theirs.machine)
+    return "they are on different machines, or PACELINE_NODE differs";
   try {
     const SharedFile page = SharedFile::attach(theirs.address, kPage);
     const auto* found = reinterpret_cast<const char*>(page.data());
