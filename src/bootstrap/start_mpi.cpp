@@ -45,8 +45,9 @@ std::string needs_mpi(const Nodes& nodes, const WorldConfig& config, const std::
       nodes.why_apart.empty() ? std::string("transport=mpi is set") : nodes.why_apart;
   return str("start-up: ", config.ranks, " ranks on ", nodes.count(), " nodes (", list(nodes),
              "): ", apart, ". Between nodes messages travel by an MPI of MPICH's family, and ",
-             trouble, ". Either `pip install 'paceline[mpi]'` on every node and start as before; ",
-             "or start with `mpiexec -n ", config.ranks, " python script.py`.");
+             trouble, trouble.ends_with('.') ? "" : ".", " Either `pip install 'paceline[mpi]'` ",
+             "on every node and start as before; or start with `mpiexec -n ", config.ranks,
+             " python script.py`.");
 }
 
 std::shared_ptr<MpiLibrary> load(const Nodes& nodes, const WorldConfig& config) {

@@ -37,7 +37,7 @@ def places(message):
     found = {}
     for one in said.split("; "):
         ranks, file, line, function = re.fullmatch(r"ranks? ([\d, ]+) at (.*):(\d+) in (.*)",
-                                                   one).groups()  # fmt: skip
+                                                   one.removesuffix(" (came later)")).groups()
         found |= {int(rank): (file.rpartition("/")[2], int(line), function)
                   for rank in ranks.split(", ")}
     return found
@@ -80,6 +80,7 @@ def test_who_waits_for_a_late_rank():
         waits = ("sites.py", LINES["waits"], "<lambda>")
         assert places(message) == {0: waits, 2: waits}, message
     assert places(said[1][0][2])[0] == waits  # the late one learns it, too
+    assert re.search(r"; rank 1 at .* in told \(came later\)\.$", said[1][0][2]), said
 
 
 @in_long

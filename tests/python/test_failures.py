@@ -273,6 +273,20 @@ def test_ranks_of_a_machine_that_share_no_memory_say_so(space, name):
     assert re.search("rank (0 and rank 1|1 and rank 0) share no memory: shm: /proc/", lines[0])
 
 
+def test_no_mpi_for_ranks_that_count_as_on_several_nodes():
+    said = launched.start("on_nodes.py", 2, "0,1", launched.RANKS / "count_nodes.py",
+                          env={"PACELINE_MPI": "/nonexistent/libmpi.so"}).text()
+    assert "they are on different machines, or PACELINE_NODE differs. Between nodes" in said
+    assert "libmpi.so.40. Either `pip install 'paceline[mpi]'` on every node and start as" in said
+
+
+def test_no_folder_for_shared_memory():
+    """Each rank says so; that they reach nobody's memory is no news then."""
+    said = launched.start("count_nodes.py", 2, env={"PACELINE_SHM_DIR": "/nonexistent"}).text()
+    assert "ResourceError: shm: no unnamed file can be made in '/nonexistent'" in said, said
+    assert "share no memory" not in said, said
+
+
 def test_no_room_in_shared_memory(small_memory):
     """Nor is there memory in no folder: every rank gets an error, one of which names the folder."""
     tiny_folder = small_memory("4k")   # not even for the shortest rings

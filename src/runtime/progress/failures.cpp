@@ -66,10 +66,11 @@ void Failures::raise(const ActiveOp& active) {
   throw Error(error.fault(), error.what() + call_sites_of(*active.group));
 }
 
-// A call on a communicator that was broken before has a call site, too.
+// A call on a communicator that was broken before has a call site, too. For one that was broken in
+// the call, raise() has sent it.
 void Failures::raise_with_call_sites(Group& group, const Error& error) {
   if (state_.is_inherited()) throw Error(error);
-  exchange_call_sites(group);
+  exchange_call_sites(group, " (came later)");
   const std::lock_guard lock(state_.mutex);
   if (group.broken.empty() || error.fault() != group.fault) throw Error(error);
   throw Error(group.fault, reason(group));
@@ -88,6 +89,7 @@ void Failures::raise_out_of_memory(Group& group) {
     const std::lock_guard lock(state_.mutex);
     break_out_of_memory(group);
   }
+  exchange_call_sites(group);
   raise_with_call_sites(group, Error(group.fault, group.broken));
 }
 
@@ -261,7 +263,7 @@ void Failures::tell_all(const Group& group, const std::string& what) {
 // The thread that is about to raise the error calls this without the lock, since only its own stack
 // shows its call site. The first such thread speaks for its rank: it marks the rank by an empty
 // string in call_sites.
-void Failures::exchange_call_sites(Group& group) {
+void Failures::exchange_call_sites(Group& group, std::string_view when) {
   if (group.ranks.size() < 2) return;
   const int me = state_.rank();
   {
@@ -279,7 +281,8 @@ void Failures::exchange_call_sites(Group& group) {
       group.call_sites.erase(me);
       return;
     }
-    group.call_sites[me] = one_line(here);
+    here = one_line(here);
+    group.call_sites[me] = str(here, when);
     tell_all(group, kCallSite + group.call_sites[me]);
   }
   const auto is_heard = [&](int rank) {
@@ -295,7 +298,7 @@ void Failures::exchange_call_sites(Group& group) {
     state_.transport->rest(kPollUs, [] { return false; });
   }
   const std::lock_guard lock(state_.mutex);
-  amend_record(group);
+  amend_record(group, here);
 }
 
 // Returns a sentence with the call sites that a broken group's ranks have sent. Ranks at the same
@@ -331,10 +334,10 @@ void Failures::keep_record(const std::string& reason) {
 }
 
 // The rest of the record stays as it was when the communicator broke. Requires the lock.
-void Failures::amend_record(const Group& group) {
+void Failures::amend_record(const Group& group, const std::string& call_site) {
   if (!kept_record_) return;
   for (RecordedCommunicator& one : kept_record_->communicators)
-    if (one.context == group.context) one.called_at = group.call_sites.at(state_.rank());
+    if (one.context == group.context) one.called_at = call_site;
   write_record(*kept_record_, state_.config.record_dir);
 }
 

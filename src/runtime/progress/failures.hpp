@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -68,10 +69,11 @@ class Failures {
 
   void break_out_of_memory(Group& group);
   void tell_all(const Group& group, const std::string& what);
-  void exchange_call_sites(Group& group);
+  // Sends this rank's call site to the others, with `when` behind it, and waits for theirs.
+  void exchange_call_sites(Group& group, std::string_view when = "");
   std::string call_sites_of(const Group& group) const;
   void keep_record(const std::string& reason);   // writes it to WorldConfig::record_dir, if set
-  void amend_record(const Group& group);         // adds this rank's call site
+  void amend_record(const Group& group, const std::string& call_site);   // adds it
 
   SessionState& state_;
   ProgressThread& thread_;

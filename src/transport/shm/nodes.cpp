@@ -172,7 +172,9 @@ Nodes find_nodes(Bootstrap& meeting, const std::string& folder, const std::strin
     row += why.empty() ? '1' : '0';
     if (!why.empty() && nodes.why_apart.empty())
       nodes.why_apart = str("rank ", me, " and rank ", peer, " share no memory: ", why);
-    if (!why.empty() && split.empty() && mine.machine == theirs.machine)
+    // A rank without a page fails at once, and says why itself.
+    if (!why.empty() && split.empty() && mine.machine == theirs.machine && mine.why.empty() &&
+        theirs.why.empty())
       split = str("rank ", me, " and rank ", peer, " share no memory: ", why);
   }
   const std::string print = print_of(cards);
