@@ -178,12 +178,14 @@ std::vector<int> ArrivalBook::late_for(const Call& rooted) const {
 
 ArrivalBook::Turn ArrivalBook::looked_up(const Call& call) const {
   Turn turn;
-  if (wants(call)) {
+  if (wants(call) && learns_) {
     const std::uint64_t key = key_of(call);
-    if (!learns_) turn.late = late_;
     turn.site = find(key);
     if (!turn.site) turn.site = made(key, call);
-    if (learns_) turn.late = ranks_of(turn.units = predictor_.late(turn.site->place));
+    turn.units = predictor_.late(turn.site->place);
+    turn.late = ranks_of(turn.units);
+  } else if (wants(call)) {
+    turn.late = late_;
   } else if (follows(call)) {
     turn.late = late_for(call);
   }
