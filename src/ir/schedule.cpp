@@ -83,9 +83,10 @@ std::vector<Edge> edges_of(const Schedule& schedule) {
 std::string print(const Schedule& schedule) {
   std::vector<std::string> after(schedule.steps.size());
   for (const auto& [from, to] : edges_of(schedule)) after[to] += str(" ", from);
+  const auto blocks = schedule.blocks();
   std::string out = str(name_of(schedule.problem.collective), "/", schedule.algorithm, ", rank ",
-                        schedule.problem.rank, " of ", schedule.problem.ranks, ", ",
-                        schedule.blocks(), " blocks", late_of(schedule.problem), "\n");
+                        schedule.problem.rank, " of ", schedule.problem.ranks, ", ", blocks,
+                        blocks == 1 ? " block" : " blocks", late_of(schedule.problem), "\n");
   for (std::size_t i = 0; i < schedule.steps.size(); ++i)
     out += str("  #", i, " ", name_of(schedule.steps[i].kind), " ",
                text(schedule, schedule.steps[i]), after[i].empty() ? "" : "  after", after[i],

@@ -182,6 +182,30 @@ TEST_CASE("started: a rank that alone does not wait has learned what the others 
   }
 }
 
+// Rank 0 knows at once what the others know only before the next call of tag 3. Between lies a call
+// at a new place, which goes by what the communicator has learned.
+TEST_CASE("started: a rank that waits where others do not learns no earlier than they do") {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    CAPTURE(seed);
+    Training training(seed);
+    training.tag = 3;
+    int named = 0;
+    training.run(24, 2, [&](Communicator& world, int rank, int step, Buffers& buffers) {
+      const Call first = tagged(buffers[0], 3);
+      const Call second = tagged(buffers[1], 100 + std::uint64_t(step));
+      std::vector<Request> requests;
+      if (rank == 0) world.run(first);
+      else requests.push_back(world.start(first));
+      named += says(world.explain(second), "taken for late: 2");
+      requests.push_back(world.start(second));
+      for (Request& request : requests) request.wait();
+    });
+    training.check_sums();
+    CHECK(training.learned() >= 10);
+    CHECK(named >= 40);
+  }
+}
+
 TEST_CASE("started: who may not wait for an earlier call says nothing, and never waits") {
   Training training(10);
   int done = 0;
