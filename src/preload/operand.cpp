@@ -63,80 +63,80 @@ bool Described::is_right() const {
   return true;
 }
 
+Operand::More::~More() {
+  if (bytes) Spare::get().give(std::move(bytes), room);
+  if (type != MPI_DATATYPE_NULL) PMPI_Type_free(&type);
+}
+
+Operand::More& Operand::more() {
+  if (!more_) more_ = std::make_unique<More>();
+  return *more_;
+}
+
+const std::vector<std::size_t>& Operand::sizes() const {
+  static const std::vector<std::size_t> none;
+  return more_ ? more_->sizes : none;
+}
+
 void Operand::describe(const Described& buffer) {
   of_ = buffer;
   element_ = find_element(buffer.type);
-  const std::size_t one = element_ ? element_->bytes : packed_bytes(1, buffer.type);
   is_dense_ = element_;
-  if (!of_.counts) {
-    piece_ = one * std::size_t(of_.count);
-    bytes_ = piece_ * std::size_t(of_.pieces);
-    return;
-  }
+  const std::size_t one = element_ ? element_->bytes : packed_bytes(1, buffer.type);
+  if (of_.counts) return measure_pieces(one);
+  piece_ = one * std::size_t(of_.count);
+  bytes_ = piece_ * std::size_t(of_.pieces);
+}
+
+void Operand::describe_like(const Operand& other, const void* buffer) {
+  of_ = other.of_;
+  of_.buffer = buffer;
+  element_ = other.element_;
+  is_dense_ = other.is_dense_;
+  piece_ = other.piece_;
+  bytes_ = other.bytes_;
+}
+
+void Operand::measure_pieces(std::size_t element_bytes) {
+  std::vector<std::size_t>&sizes = more().sizes, &offsets = more_->offsets;
   std::int64_t end = 0;
-  sizes_.reserve(std::size_t(of_.pieces));
-  offsets_.reserve(std::size_t(of_.pieces) + 1);
+  sizes.reserve(std::size_t(of_.pieces));
+  offsets.reserve(std::size_t(of_.pieces) + 1);
   for (int piece = 0; piece < of_.pieces; ++piece) {
     const std::int64_t count = of_.counts[piece];
     if (of_.places && count > 0 && of_.places[piece] != end) is_dense_ = false;
     end += count;
-    offsets_.push_back(bytes_);
-    sizes_.push_back(one * std::size_t(count));
-    bytes_ += sizes_.back();
+    offsets.push_back(bytes_);
+    sizes.push_back(element_bytes * std::size_t(count));
+    bytes_ += sizes.back();
   }
-  offsets_.push_back(bytes_);
-}
-
-Operand::~Operand() {
-  if (own_) Spare::get().give(std::move(own_), room_);
-  if (has_type_) PMPI_Type_free(&of_.type);
-}
-
-void Operand::swap(Operand& other) noexcept {
-  std::swap(of_, other.of_);
-  std::swap(element_, other.element_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(piece_, other.piece_);
-  std::swap(sizes_, other.sizes_);
-  std::swap(offsets_, other.offsets_);
-  std::swap(is_dense_, other.is_dense_);
-  std::swap(is_apart_, other.is_apart_);
-  std::swap(is_on_device_, other.is_on_device_);
-  std::swap(is_looked_at_, other.is_looked_at_);
-  std::swap(has_type_, other.has_type_);
-  std::swap(kept_counts_, other.kept_counts_);
-  std::swap(kept_places_, other.kept_places_);
-  std::swap(own_, other.own_);
-  std::swap(room_, other.room_);
+  offsets.push_back(bytes_);
 }
 
 void Operand::keep_description() {
-  const auto keep = [&](Lengths& array, std::vector<std::int64_t>& kept) {
-    for (int piece = 0; array && piece < of_.pieces; ++piece) kept.push_back(array[piece]);
-    if (array) array = kept.data();
+  const auto keep = [&](Lengths& array, std::vector<std::int64_t> More::*kept) {
+    if (!array) return;
+    std::vector<std::int64_t>& copy = more().*kept;
+    for (int piece = 0; piece < of_.pieces; ++piece) copy.push_back(array[piece]);
+    array = copy.data();
   };
-  keep(of_.counts, kept_counts_);
-  keep(of_.places, kept_places_);
-  MPI_Datatype own = MPI_DATATYPE_NULL;
-  if (element_ || of_.type == MPI_DATATYPE_NULL || has_type_) return;
-  if (PMPI_Type_dup(of_.type, &own) != MPI_SUCCESS)
+  keep(of_.counts, &More::counts);
+  keep(of_.places, &More::places);
+  if (element_ || of_.type == MPI_DATATYPE_NULL || (more_ && of_.type == more_->type)) return;
+  if (PMPI_Type_dup(of_.type, &more().type) != MPI_SUCCESS)
     fail(Fault::usage, "PMPI_Type_dup refused the datatype.");
-  of_.type = own;
-  has_type_ = true;
+  of_.type = more_->type;
 }
 
-bool Operand::is_direct() {
-  if (!is_looked_at_) {
-    is_looked_at_ = true;
-    is_on_device_ = is_dense_ && bytes_ > 0 && is_on_device(of_.buffer);
-  }
-  return is_dense_ && !is_on_device_ && !is_apart_;
+void Operand::look() {
+  is_looked_at_ = true;
+  is_on_device_ = is_dense_ && bytes_ > 0 && is_on_device(of_.buffer);
 }
 
-std::byte* Operand::address() {
-  if (is_direct()) return static_cast<std::byte*>(const_cast<void*>(of_.buffer));
-  if (!own_ && bytes_ > 0) own_ = Spare::get().take(bytes_, room_);
-  return own_.get();
+std::byte* Operand::own() {
+  if (bytes_ == 0) return nullptr;
+  if (!more().bytes) more_->bytes = Spare::get().take(bytes_, more_->room);
+  return more_->bytes.get();
 }
 
 void* Operand::place_of(int piece) const {
@@ -147,8 +147,8 @@ void* Operand::place_of(int piece) const {
 }
 
 void Operand::move(int first, int pieces, bool is_load) {
-  if (is_direct() || bytes_ == 0) return;
-  std::byte* const own = address();
+  if (bytes_ == 0) return;
+  std::byte* const own = this->own();
   if (!is_dense_) {
     for (int piece = first; piece < first + pieces; ++piece) move_piece(piece, is_load);
     return;
@@ -164,7 +164,7 @@ void Operand::move(int first, int pieces, bool is_load) {
 void Operand::move_piece(int piece, bool is_load) {
   const std::size_t n = bytes(piece);
   if (n == 0) return;
-  std::byte* const own = own_.get() + offset(piece);
+  std::byte* const own = more_->bytes.get() + offset(piece);
   const auto count = std::size_t(of_.count_of(piece));
   HostCopy copy(place_of(piece), count, of_.type, true);   // what is between the elements stays
   if (element_) copy_bytes(is_load ? own : copy.address(), is_load ? copy.address() : own, n);

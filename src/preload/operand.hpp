@@ -57,23 +57,20 @@ struct Described {
 
 class Operand {
  public:
-  Operand() = default;   // none: address() is null
-  ~Operand();
-  Operand(Operand&& other) noexcept { swap(other); }
-  Operand& operator=(Operand&& other) noexcept { return swap(other), *this; }
-
-  void describe(const Described& buffer);   // once
+  void describe(const Described& buffer);   // once; without it there is none: address() is null
+  // Describes another buffer with the pieces, all alike, and the datatype of that operand's.
+  void describe_like(const Operand& other, const void* buffer);
   const Described& described() const { return of_; }
   const Element* element() const { return element_; }   // null: not predefined, or with holes
   std::size_t bytes() const { return bytes_; }          // of all pieces
   std::size_t bytes(int piece) const {
-    return sizes_.empty() ? piece_ : sizes_[std::size_t(piece)];
+    return sizes().empty() ? piece_ : sizes()[std::size_t(piece)];
   }
   std::size_t offset(int piece) const {
-    return sizes_.empty() ? piece_ * std::size_t(piece) : offsets_[std::size_t(piece)];
+    return sizes().empty() ? piece_ * std::size_t(piece) : more_->offsets[std::size_t(piece)];
   }
   // Bytes of each piece; empty: all are alike.
-  const std::vector<std::size_t>& sizes() const { return sizes_; }
+  const std::vector<std::size_t>& sizes() const;
 
   // Gives the operand memory of its own even where the buffer itself would do.
   void keep_apart() { is_apart_ = true; }
@@ -82,27 +79,46 @@ class Operand {
   // The contiguous bytes: the buffer itself, or memory of the operand, whose content load() copies
   // from the buffer and store() copies into it. Both throw a usage error if MPI refuses the
   // datatype, a resource error if the driver of a GPU cannot copy.
-  std::byte* address();
-  void load(int first, int pieces) { move(first, pieces, true); }
+  std::byte* address() {
+    return is_direct() ? static_cast<std::byte*>(const_cast<void*>(of_.buffer)) : own();
+  }
+  void load(int first, int pieces) {
+    if (!is_direct()) move(first, pieces, true);
+  }
   void load() { load(0, of_.pieces); }
-  void store() { move(0, of_.pieces, false); }
+  void store() {
+    if (!is_direct()) move(0, of_.pieces, false);
+  }
   void* place_of(int piece) const;   // in the buffer
 
  private:
-  bool is_direct();
+  // Only operands with uneven pieces, memory or a datatype of their own have these.
+  struct More {
+    ~More();
+    std::vector<std::size_t> sizes, offsets;   // one offset more than pieces
+    std::vector<std::int64_t> counts, places;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t room = 0;                      // of `bytes`
+  };
+
+  bool is_direct() {
+    if (!is_looked_at_) look();
+    return is_dense_ && !is_on_device_ && !is_apart_;
+  }
+  void look();
+  More& more();
+  std::byte* own();
+  void measure_pieces(std::size_t element_bytes);
   void move(int first, int pieces, bool is_load);
   void move_piece(int piece, bool is_load);
-  void swap(Operand& other) noexcept;
 
   Described of_;
   const Element* element_ = nullptr;
   std::size_t bytes_ = 0, piece_ = 0;
-  std::vector<std::size_t> sizes_, offsets_;   // one offset more than pieces
   bool is_dense_ = true;    // predefined elements, one piece behind the other
-  bool is_apart_ = false, is_on_device_ = false, is_looked_at_ = false, has_type_ = false;
-  std::vector<std::int64_t> kept_counts_, kept_places_;
-  std::unique_ptr<std::byte[]> own_;
-  std::size_t room_ = 0;    // of own_
+  bool is_apart_ = false, is_on_device_ = false, is_looked_at_ = false;
+  std::unique_ptr<More> more_;
 };
 
 }  // namespace paceline::preload

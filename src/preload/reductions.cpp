@@ -44,11 +44,7 @@ void take(Exchange& x, const void* in, const Described& out) {
   x.output.describe(out);
   x.call.output = x.output.address();
   x.pieces_read = in_place;
-  if (!in_place) {
-    Described from = out;
-    from.buffer = in;
-    x.input.describe(from);
-  }
+  if (!in_place) x.input.describe_like(x.output, in);
   x.call.input = in_place ? x.call.output : x.input.address();
 }
 
