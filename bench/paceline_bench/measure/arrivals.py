@@ -26,7 +26,7 @@ from paceline_bench.measure.meeting import wait_until
 from paceline_bench.measure.statistics import CONFIDENCE, median_interval
 
 PINGS = 7
-TAG = 0x61727269 << 16
+TAG = 0x61727269 << 32
 KNEAD = 64  # numbers that the computation before a call works on: they stay in the cache
 LONGEST_S = 60.0  # of all calls of one size: repetitions after that are left out
 # Calls before that, in which late ranks are learned: some four between nodes
@@ -48,7 +48,8 @@ def message_s(worker, nbytes):
         return 0.0
     times = []
     if worker.rank < 2:
-        pairs = [comm.subgroup(order, TAG + place) for place, order in enumerate(((0, 1), (1, 0)))]
+        pairs = [comm.subgroup(order, TAG + 2 * nbytes + place)  # a tag names one group
+                 for place, order in enumerate(((0, 1), (1, 0)))]
         for _ in range(PINGS):
             begin = time.monotonic_ns()
             for pair in pairs:
