@@ -1,8 +1,10 @@
 """docs/guide: its programs run, its commands and variables exist, its messages are in the code. A
-block of Python is a program if its first line is its name, `# train.py`."""
+block of Python or C is a program if its first line is its name, `# train.py` or `// sum.c`."""
 
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import click
@@ -34,6 +36,14 @@ def run(folder, text):
     return start(folder / "program.py", 2)
 
 
+def compiled(block):
+    """The messages of a C compiler for a program, which is not linked."""
+    words = "cc -std=c11 -Wall -Wextra -Werror -pedantic -fsyntax-only -x c -".split()
+    done = subprocess.run([*words, f"-I{ROOT / 'include'}"], input=block, capture_output=True,
+                          text=True, timeout=60)
+    return done.stderr
+
+
 def take(block):  # as the command would
     for match in COMMAND.finditer(block):
         name, *words = shlex.split(match[1])
@@ -59,6 +69,8 @@ def test_commands_and_variables_exist():
     for _, block in blocks("sh"):
         take(block)
     named = set(re.findall(r"(?<!-D)PACELINE_[A-Z_]+", "".join(PAGES.values())))
+    header = (ROOT / "include/paceline/paceline.h").read_text(encoding="utf-8")
+    named -= set(re.findall(r"\bPACELINE_[A-Z_]+", header))
     assert named <= {row["variable"] for row in _core.options()} | {"PACELINE_LONG"}
 
 
@@ -70,6 +82,17 @@ def test_quotations_are_in_the_code():
     messages = re.findall(r"^\| `(.*?)` \|", PAGES["when-it-hangs.md"], re.M)
     assert messages and [text for text in messages if not in_code(text, joined)] == []
     assert not in_code("... has wafted ... s; ... has last left ...", joined)
+
+
+def test_c_programs_compile_and_others_are_examples():
+    if not shutil.which("cc"):
+        pytest.skip("PATH has no C compiler")
+    code = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("examples/c/*.c"))
+    programs = [block for _, block in blocks("c") if re.match(r"// \w+\.c\n", block)]
+    others = [block for _, block in blocks("c") if block not in programs]
+    assert programs and [compiled(block) for block in programs] == [""] * len(programs)
+    assert others and all(block in code for block in others)
+    assert "paceline_sums" in compiled(programs[0].replace("paceline_allreduce", "paceline_sums"))
 
 
 def test_what_is_wrong_is_found(tmp_path):
