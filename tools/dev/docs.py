@@ -1,8 +1,8 @@
 """Write docs/algorithms: the catalogue, taken from the headers of the algorithm files.
 
 The header is the documentation (tests/tidy demands it); the pages only collect it, and add a
-simulated picture of each algorithm. Writes the list of docs/design, too, from the pages' titles.
-Run by .venv's Python, which has the package; see `./dev docs`.
+simulated picture of each algorithm. git does not track them. Writes the list of docs/design, too,
+from the pages' titles. Run by .venv's Python, which has the package; see `./dev docs`.
 """
 
 import re
