@@ -1,5 +1,5 @@
-"""The pages: what `./dev docs` writes, where links lead, what the site shows; and
-`paceline draw` draws every algorithm."""
+"""The pages: what `./dev docs` writes, where links lead, what the site shows, which rooms there
+are; and `paceline draw` draws every algorithm."""
 
 import importlib.util
 import json
@@ -156,3 +156,15 @@ def test_every_room_has_guards_that_there_are():
     for room, guards in rows.items():
         files = re.findall(r"`([^`]+)`", guards)
         assert files and [file for file in files if not (tests / file).is_file()] == [], room
+
+
+def test_the_architecture_names_rooms_and_files_that_there_are():
+    page = TEXTS[ROOT / "docs/ARCHITECTURE.md"]
+    house = page[page.index("| layer |"):page.index("## Layer by layer")]
+    rooms = {room.name for room in (ROOT / "src").iterdir()} - {"transport"}
+    assert [room for room in sorted(rooms) if f"`{room}`" not in house] == []
+    files = re.findall(r"`((?:src|python|bench|tests|tools)/[\w./]*)`", page)
+    assert len(files) > 30 and [file for file in files if not (ROOT / file).exists()] == []
+    code = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("src/**/*.hpp"))
+    names = set(re.findall(r"`((?:[A-Z][a-z]+){2,})(?:::\w+)?`", page))
+    assert len(names) > 12 and [name for name in sorted(names) if name not in code] == []
