@@ -2,7 +2,7 @@
 //
 // A unit is a rank, or a node where ranks share nodes. Words of two ranks merge
 // into those of both, in any order and any number of times, so that every rank that holds a sum of
-// all ranks holds the same words (engine/notes.hpp).
+// all ranks holds the same words (arrival/notes.hpp).
 #pragma once
 
 #include <array>

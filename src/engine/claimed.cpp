@@ -20,7 +20,16 @@ ClaimedOperation::ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound
     at_.push_back(std::make_unique<LoadStoreOperation>(one, channel_, &positions_));
   if (!compiled_->by_arrival) return;
   usual_ = std::make_unique<LoadStoreOperation>(compiled_, channel_, &positions_);
-  positions_.set_clock(channel_.now_s);
+  positions_.before_leaving([this] { entry_book().leave(node_entries(), channel_.now_s()); });
+}
+
+EntryBook& ClaimedOperation::entry_book() const {
+  return channel_.entries[shm_ == &channel_.shm->first() ? 0 : 1];
+}
+
+NodeEntries ClaimedOperation::node_entries() const {
+  return {shm_->rank(), shm_->ranks(),
+          [shm = shm_](int rank) -> StageEntries& { return shm->stage(rank).entries(); }};
 }
 
 std::size_t ClaimedOperation::scratch_bytes() const {
@@ -59,8 +68,8 @@ void ClaimedOperation::begin() {
 bool ClaimedOperation::decide() {
   if (arrived_s_ == 0) arrived_s_ = channel_.now_s();
   if (is_behind()) return false;
-  claims_ = shm_->entry_book().decide(*shm_, call_, fingerprint_);
-  shm_->entry_book().enter(*shm_, arrived_s_);
+  claims_ = entry_book().decide(node_entries(), call_, fingerprint_);
+  entry_book().enter(node_entries(), arrived_s_);
   if (claims_) shown_.what ^= kByArrival;
   return decided_ = true;
 }
@@ -84,7 +93,7 @@ bool ClaimedOperation::keeps(std::optional<int> peer, const std::optional<CallMi
 bool ClaimedOperation::enter() {
   if (!shm_->is_next(call_)) return false;   // an earlier call of this rank is under way
   if (!decided_ && !decide()) return false;
-  waits_for_ = !claims_ || shm_->can_claim() ? -1 : 0;
+  waits_for_ = !claims_ || shm_->find(0) ? -1 : 0;
   if (waits_for_ >= 0) return false;
   if (is_occupied()) return false;
   shm_->enter(call_, slot_bytes(), number_, shown_);
@@ -95,7 +104,7 @@ bool ClaimedOperation::enter() {
 }
 
 void ClaimedOperation::take_up() {
-  now_ = claims_ ? at_[static_cast<std::size_t>(shm_->claim(call_))].get() : usual_.get();
+  now_ = claims_ ? at_[static_cast<std::size_t>(positions_.take())].get() : usual_.get();
   now_->record(events_, now_s_);
   now_->set_priority(priority_);
   now_->start({base_[0], base_[1], base_[2], peers_}, number_, shown_);
@@ -121,7 +130,7 @@ bool ClaimedOperation::can_progress() {
   if (now_) return now_->can_progress();
   if (!shm_->is_next(call_)) return false;
   if (!decided_) return !is_behind() || mismatch_;
-  return (!claims_ || shm_->can_claim()) && (!is_occupied() || mismatch_);
+  return (!claims_ || shm_->find(0)) && (!is_occupied() || mismatch_);
 }
 
 }  // namespace paceline

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "arrival/entries.hpp"
 #include "engine/shm/load_store.hpp"
 #include "engine/shm/positions.hpp"
 
@@ -34,6 +35,8 @@ class ClaimedOperation : public Operation {
   void begin() override;
   void cancel(Transport& transport) override;
   bool decide();
+  NodeEntries node_entries() const;
+  EntryBook& entry_book() const;   // of the call's channel
   bool enter();
   // True if a peer prevents deciding, or entering: one that is not there yet or is in another call.
   bool is_behind();

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "engine/notes.hpp"
+#include "arrival/notes.hpp"
 
 namespace paceline {
 namespace {

@@ -46,7 +46,7 @@ struct CompiledSchedule {
   Reduce reduce = nullptr;  // set if the collective combines
   ReduceCopy reduce_copy = nullptr;  // set if the collective combines
   int divisor = 1;          // average: divisor of finish()
-  bool has_notes = false;   // at the end of its messages (engine/notes.hpp): see add_notes()
+  bool has_notes = false;   // at the end of its messages (arrival/notes.hpp): see add_notes()
   std::size_t notes_at = 0;   // mixed: offset of the shown notes in the staging buffer
   std::size_t scratch_bytes = 0;
   std::size_t staging_bytes = 0;   // mixed: the part of scratch in the staging buffer

@@ -83,7 +83,7 @@ void MessageOperation::begin() {
   for (std::uint32_t i = 0; i < s.steps.size(); ++i)
     if (missing_[i] == 0) ready_.push_back(i);
   if (events_) begun_s_.assign(s.steps.size(), 0);
-  if (notes_) notes_->begin(words_, channel_.now_s());
+  if (notes_) notes_->begin(channel_.now_s());
   if (s.steps.empty()) end_all();
 }
 

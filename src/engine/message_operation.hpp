@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "arrival/notes.hpp"
 #include "engine/operation.hpp"
 
 namespace paceline {
@@ -16,7 +17,7 @@ class MessageOperation : public Operation {
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
   void sighted(int peer, const Key& key) override;
-  const Notes* notes() const override { return notes_ ? &*notes_ : nullptr; }
+  Notes* notes() override { return notes_ ? &*notes_ : nullptr; }
 
  protected:
   void begin() override;

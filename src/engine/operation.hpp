@@ -11,12 +11,14 @@
 
 #include "base/error.hpp"
 #include "engine/compiled_schedule.hpp"
-#include "engine/notes.hpp"
 #include "engine/shm/shm_channels.hpp"
 #include "trace/trace.hpp"
 #include "transport/transport.hpp"
 
 namespace paceline {
+
+class EntryBook;   // arrival/entries.hpp
+class Notes;       // arrival/notes.hpp
 
 // Channel of an operation: its ranks in the transport, the context of its messages, and the shared
 // memory of its ranks, if any.
@@ -25,6 +27,7 @@ struct Channel {
   const std::vector<int>* ranks = nullptr;  // position -> rank of the transport
   ShmChannels* shm = nullptr;
   double (*now_s)() = nullptr;   // if given, slow copies into the stage are noticed
+  EntryBook* entries = nullptr;  // for calls that may go by arrival: one for each of shm's channels
 };
 
 // One rank's buffers, as this process sees them.
@@ -93,10 +96,8 @@ class Operation {
   const std::optional<Error>& failure() const { return failure_; }
   // The header of a message of this call is here for the first time.
   virtual void sighted(int, const Key&) {}
-  // Notes that its ranks have exchanged; null: none. say() sets this rank's words from the next
-  // start on.
-  virtual const Notes* notes() const { return nullptr; }
-  void say(const ArrivalWords& words) { words_ = words; }
+  // Notes that its ranks exchange; null: none.
+  virtual Notes* notes() { return nullptr; }
   // A peer that was found in another call.
   const std::optional<CallMismatch>& mismatch() const { return mismatch_; }
   const std::optional<CopyDenied>& barred() const { return barred_; }
@@ -132,7 +133,6 @@ class Operation {
   std::atomic<std::uint32_t> number_{0};   // written before done_, read after it
   Fingerprint fingerprint_;
   int priority_ = 0;
-  ArrivalWords words_;   // of this rank, if it has notes
   std::vector<Event>* events_ = nullptr;
   double (*now_s_)() = nullptr;
   bool is_paused_ = false;

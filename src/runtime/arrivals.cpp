@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/str.hpp"
-#include "engine/notes.hpp"
+#include "arrival/notes.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/progress/session.hpp"
 
@@ -216,7 +216,7 @@ void ArrivalBook::begin(Turn turn, const Call& call, const std::shared_ptr<Activ
   site.previous = {};
   const Waits waits = is_blocking ? Waits::before_any : promise_of(site, call);
   const ToldCall& told = turn.told;
-  active->operation->say(told.site ? ArrivalWords(waits, unit_of_[std::size_t(rank_)],
+  active->operation->notes()->say(told.site ? ArrivalWords(waits, unit_of_[std::size_t(rank_)],
                                                   told.waited_ns, told.rest_ns)
                                    : ArrivalWords(waits));
   predictor_.count_call(site.place);

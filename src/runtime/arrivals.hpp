@@ -2,7 +2,7 @@
 // take for late.
 //
 // All ranks learn the same without extra messages: a rank measures a call and puts the result into
-// the notes of a later one (engine/notes.hpp). docs/design/0042-predict.md explains why no rank
+// the notes of a later one (arrival/notes.hpp). docs/design/0042-predict.md explains why no rank
 // learns later than another.
 #pragma once
 

@@ -92,7 +92,7 @@ std::string CommunicatorState::evidence(const Call& call, const Problem& problem
                                           const Choice& usual) {
   const auto other = by_arrival(call, problem, usual);
   if (!other) return {};
-  const auto e = group->shm->first().entry_book().evidence(prepare(call).fingerprint);
+  const auto e = group->entries[0].evidence(prepare(call).fingerprint);
   if (!e) return "; arrivals in the node: no such call has been seen at this place";
   return str("; arrivals in the node, of ", e->calls, " calls: a rank came late in ", e->late,
              " of the last 32; then ", in_us(e->usual_ns), " us are left as usual, ",
@@ -176,7 +176,8 @@ std::shared_ptr<ActiveOp> CommunicatorState::free_op(Prepared& prepared) {
   active->session = session;
   active->group = group;
   active->operation = operation_of(
-      prepared, Channel{group->context, &group->ranks, group->shm.get(), now_s});
+      prepared, Channel{group->context, &group->ranks, group->shm.get(), now_s,
+                        group->entries.data()});
   prepared.active_ops.push_back(active);
   return active;
 }

@@ -10,7 +10,7 @@ CallPrices prices_for_late(const Problem& problem, const ChoiceInputs& now, cons
     Problem p = problem;
     p.late = late;
     const std::optional<LateForm> form = form_for_late(p, now, usual);
-    if (!form) return {};
+    if (!form || !is_faster(*form, p, usual)) return {};
     return LatePrice{ns(form->residual_s), ns(form->before_s)};
   };
   const double message_s = now.machine.across.beta_s_per_byte * static_cast<double>(now.bytes);

@@ -53,7 +53,7 @@ struct AttachTable {
 };
 
 // Order of arrival, in the stage of a communicator's first rank alone: in calls whose positions are
-// claimed (engine/claims.hpp) every rank takes the next free one as it enters. Two sides, used in
+// claimed (arrival/claims.hpp) every rank takes the next free one as it enters. Two sides, used in
 // turn: a rank may be one call ahead of its peers. Every word names its call, so that nothing has
 // to be reset and nothing old can be taken for new.
 struct StageClaims {
@@ -67,7 +67,7 @@ struct StageClaims {
 
 // Times at which the owner of a stage entered and left its last calls that may depend on the order
 // of arrival, in ns of a clock that all ranks share. Those calls use four places in turn
-// (engine/entries.hpp).
+// (arrival/entries.hpp).
 struct alignas(64) StageEntries {
   static constexpr std::size_t kCalls = 4;
   struct Call {

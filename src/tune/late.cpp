@@ -153,14 +153,17 @@ std::optional<Choice> chosen_by_arrival(const Problem& p, const ChoiceInputs& no
   return {};
 }
 
+// A broadcast that expects late ranks lets the others end before these come, even if the last rank
+// ends no earlier.
+bool is_faster(const LateForm& form, const Problem& problem, const Choice& usual) {
+  const double margin = problem.collective == Collective::broadcast ? 1 : kMargin;
+  return form.residual_s < margin * usual.expected_s;
+}
+
 std::optional<Choice> chosen_late(const Problem& p, const ChoiceInputs& now,
                                   const Choice& usual) {
   const std::optional<LateForm> form = form_for_late(p, now, usual);
-  if (!form) return {};
-  // A broadcast that expects late ranks lets the others end before these come, even if the last
-  // rank ends no earlier.
-  const double margin = p.collective == Collective::broadcast ? 1 : kMargin;
-  if (form->residual_s >= margin * usual.expected_s) return {};
+  if (!form || !is_faster(*form, p, usual)) return {};
   return Choice{.algorithm = form->algorithm, .cut = form->cut, .why = kForThoseLate,
                 .expected_s = form->residual_s};
 }

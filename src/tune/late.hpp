@@ -28,14 +28,17 @@ struct LateForm {
 std::optional<LateForm> form_for_late(const Problem& problem, const ChoiceInputs& now,
                                       const Choice& usual);
 
-// Returns that form as a choice, if it is faster than the usual one.
+// True if the form is faster than the usual choice, once the late ranks are late enough.
+bool is_faster(const LateForm& form, const Problem& problem, const Choice& usual);
+
+// Returns that form as a choice, if it is faster.
 std::optional<Choice> chosen_late(const Problem& problem, const ChoiceInputs& now,
                                   const Choice& usual);
 
 // Best cut of an algorithm for late ranks that the caller names; nothing if no rank is late.
 std::optional<Cut> cut_for_late(const Algorithm& named, Problem problem, const ChoiceInputs& now);
 
-// Returns the choice for ranks of one node of which the last ones came late (engine/entries.hpp);
+// Returns the choice for ranks of one node of which the last ones came late (arrival/entries.hpp);
 // nothing if no row fits, or if it would change bits that must not follow arrival.
 std::optional<Choice> chosen_by_arrival(const Problem& problem, const ChoiceInputs& now,
                                         const Choice& usual);

@@ -50,7 +50,7 @@ constexpr Row flowing(const Algorithm& a, double room, const char* why) {
 
 // Ranks of a node came late before. Shorter messages take hardly longer than it takes to see which
 // ranks are late; of two ranks one is always late. If the lengths do not hold, the trial shows it,
-// and calls go as usual (engine/entries.hpp).
+// and calls go as usual (arrival/entries.hpp).
 constexpr Row by_arrival(const Algorithm& a, Sizes sizes) {
   return in_memory(a, sizes, {3}, kByArrival);
 }

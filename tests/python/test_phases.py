@@ -102,7 +102,7 @@ def test_what_is_drawn_says_how_it_is_drawn_again(monkeypatch, asked, capsys):
     (["tests/main.cpp"], "tsan"),
     (["src/engine/shm/shm_channel.hpp"], "proofs"),
     (["src/store/auto.cpp"], "proofs"),
-    (["src/engine/claims.hpp"], "nothing"),
+    (["src/arrival/claims.hpp"], "nothing"),
     (["tests/process/ranks.hpp"], "proofs"),
     (["tests/world/worlds.hpp"], "nothing"),
     (["CMakePresets.json"], "nothing"),

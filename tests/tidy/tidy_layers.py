@@ -23,7 +23,7 @@ LAYERS = {
     "device": "kernels",
     # device: the enqueued form of execute; arrival: what ranks decide as they enter a call
     "engine": "ir kernels transport trace device arrival",
-    "arrival": "base",
+    "arrival": "transport",
     "tune": "coll model",
     "runtime": "tune engine profile transport/shm transport/mpi",
     "machine": "runtime",  # the machine that choices between nodes reckon with: probed, kept

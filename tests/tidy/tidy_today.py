@@ -4,7 +4,6 @@
 UNITS_IN_CIRCLES = {
     "python/binding": "arguments buffers on_device",
     "src/device": "cuda/cuda cuda/current",
-    "src/engine": "entries shm/shm_channel",
     "src/ir": "algorithm bind compose",
     "src/kernels": "kernels table",
     "src/preload": "comm_state join narrow stub summary",

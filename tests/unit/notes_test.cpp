@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "engine/notes.hpp"
+#include "arrival/notes.hpp"
 
 namespace paceline {
 namespace {
@@ -24,6 +24,11 @@ void pass(Notes& from, std::size_t sent, double sent_s, Notes& to, std::size_t r
 // The words of rank `r`: how long it has waited.
 ArrivalWords said(int r) { return {ArrivalWords::Waits::before_any, r, 1000 * (r + 1), 50 + r}; }
 
+void begin(Notes& notes, const ArrivalWords& own, double now_s) {
+  notes.say(own);
+  notes.begin(now_s);
+}
+
 ArrivalWords said_by(std::initializer_list<int> ranks) {
   ArrivalWords all = said(*ranks.begin());
   for (int r : ranks) all.merge(said(r));
@@ -37,7 +42,7 @@ struct Shown {
 
 TEST_CASE("notes: a word goes on from rank to rank, and all know when the last one came") {
   Notes first(kRanks, 0, 2), second(kRanks, 1, 3), third(kRanks, 2, 3);
-  first.begin(said(0), 0.0), second.begin(said(1), 1.0), third.begin(said(2), 5.0);
+  begin(first, said(0), 0.0), begin(second, said(1), 1.0), begin(third, said(2), 5.0);
   pass(first, 0, 0.5, second, 0, 1.0);
   pass(second, 1, 1.5, third, 0, 5.0);   // it waited for its receiver
   CHECK(third.words() == said_by({0, 1, 2}));
@@ -57,7 +62,7 @@ TEST_CASE("notes: a word goes on from rank to rank, and all know when the last o
 // In a call of many pieces each message would else add what a header takes, without end.
 TEST_CASE("notes: who tells of no new rank tells no time either") {
   Notes one(2, 0, 200), other(2, 1, 200);
-  one.begin(said(0), 0.0), other.begin(said(1), 1.0);
+  begin(one, said(0), 0.0), begin(other, said(1), 1.0);
   pass(one, 0, 0.0, other, 0, 1.0), pass(other, 1, 1.0, one, 1, 1.1);
   const double learned_s = one.waited_s();
   for (std::size_t at = 2; at < 200; at += 2) {
@@ -77,23 +82,23 @@ TEST_CASE("notes: who tells of no new rank tells no time either") {
 
 TEST_CASE("notes: ranks of a node show the time itself, which is no later than now") {
   Notes one(2, 0, 1), other(2, 1, 1);
-  one.begin(said(0), 0.0), other.begin(said(1), 3.0);
+  begin(one, said(0), 0.0), begin(other, said(1), 3.0);
   Shown shown;
   other.show(shown.bytes);
   one.look(shown.bytes, 4.0);
   CHECK(one.words() == said_by({0, 1}));
   CHECK(one.waited_s() == 3.0);
-  one.begin(said(0), 0.0);
+  begin(one, said(0), 0.0);
   one.look(shown.bytes, 2.0);
   CHECK(one.waited_s() == 2.0);
 }
 
 TEST_CASE("notes: a call begins without what the one before it knew") {
   Notes one(2, 0, 1), other(2, 1, 1);
-  one.begin(said(0), 0.0), other.begin(said(1), 0.5);
+  begin(one, said(0), 0.0), begin(other, said(1), 0.5);
   pass(other, 0, 0.5, one, 0, 0.6);
   CHECK(one.words() == said_by({0, 1}));
-  one.begin(said(2), 10.0);
+  begin(one, said(2), 10.0);
   CHECK(one.words() == said(2));
   CHECK(one.waited_s() == 0);
 }

@@ -1,10 +1,10 @@
-// The protocol by which ranks claim positions (engine/claims.hpp), in all interleavings: each rank
+// The protocol by which ranks claim positions (arrival/claims.hpp), in all interleavings: each rank
 // loads the counter, exchanges it, writes its number, and leaves, one call after the other, however
 // far the others are.
 //
 // At every moment a rank in a call may read any cell: it must name no rank, or the rank that has
 // the position in this very call.
-#include "engine/claims.hpp"
+#include "arrival/claims.hpp"
 
 #include <doctest/doctest.h>
 

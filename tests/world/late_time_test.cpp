@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "coll/algorithms.hpp"
 #include "coll/registry.hpp"
+#include "runtime/late_prices.hpp"
 #include "simulate/simulate.hpp"
 #include "tune/choose.hpp"
 #include "tune/late.hpp"
@@ -177,6 +178,24 @@ TEST_CASE("late: the model says what the simulator finds, and from where on it p
       x.arrivals = arriving(p, late, std::max(0.0, gap - 0.35));
       CHECK(left(*form.algorithm, x, form.cut) > left_static(x) - 0.02);
     }
+}
+
+// Else a call would be taken for one that names late ranks, and its time for theirs.
+TEST_CASE("late: ranks have a price just where the call would take another form for them") {
+  int named = 0, unnamed = 0;
+  for (int p : {4, 5, 8, 16})
+    for (double alpha = 1e-4; alpha < 1; alpha *= 1.02) {
+      Pattern x{Collective::allreduce, p, {p / 2}, {}, alpha};
+      const Choice usual = usual_of(x), late = choose(problem_of(x), inputs_of(x));
+      const CallPrices prices = prices_for_late(problem_of(x), inputs_of(x), usual);
+      const bool is_named = late.algorithm->expects_late();
+      CAPTURE(p);
+      CAPTURE(alpha);
+      CHECK(prices.naming({p / 2}).has_value() == is_named);
+      ++(is_named ? named : unnamed);
+    }
+  CHECK(named > 0);
+  CHECK(unnamed > 0);
 }
 
 TEST_CASE("late: reduce and broadcast leave a message's time where the root is there") {

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "arrival/notes.hpp"
+#include "base/random.hpp"
 #include "base/str.hpp"
 #include "coll/algorithms.hpp"
 #include "coll/registry.hpp"
@@ -50,7 +52,7 @@ struct Rank : Listener {
   void lost(int, const std::string&) override {}
 
   void enter(std::uint64_t seed) {
-    operation->say(words_of(transport->rank(), seed));
+    operation->notes()->say(words_of(transport->rank(), seed));
     operation->start({in.data(), out.data(), scratch.data()}, 1, {});
     entered = true;
   }
@@ -156,7 +158,7 @@ TEST_CASE("notes: how long a rank waited for the last one, whatever the algorith
       Ranks world({*a, 5, 64, kUncut}, 3);
       CHECK(world.run(4, late, kLateS) == "");
       for (int r = 0; r < 5; ++r) {
-        const Notes& notes = *world.ranks[std::size_t(r)]->operation->notes();
+        Notes& notes = *world.ranks[std::size_t(r)]->operation->notes();
         CAPTURE(a->name);
         CAPTURE(late);
         CAPTURE(r);
@@ -171,8 +173,8 @@ TEST_CASE("notes: how long a rank waited for the last one, whatever the algorith
 TEST_CASE("notes: long messages make nobody late") {
   Notes early(2, 0, 1), late(2, 1, 1);
   const ArrivalWords one = words_of(0, 1), other = words_of(1, 1);
-  early.begin(one, 10.0);
-  late.begin(other, 13.0);
+  early.say(one), early.begin(10.0);
+  late.say(other), late.begin(13.0);
   const Part sent = late.to_send(0, 13.5);
   early.sighted(0, 13.5);
   early.sighted(0, 13.9);   // another look at the same header
@@ -182,7 +184,7 @@ TEST_CASE("notes: long messages make nobody late") {
   CHECK_FALSE(early.words() == one);
   CHECK(early.waited_s() == doctest::Approx(3.0));
   CHECK(early.rest_s(0) == doctest::Approx(7.0));
-  early.begin(one, 30.0);   // and nothing of it stays
+  early.begin(30.0);   // and nothing of it stays
   CHECK(early.words() == one);
   CHECK(early.waited_s() == 0);
 }

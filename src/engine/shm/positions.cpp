@@ -11,7 +11,7 @@ constexpr int kLooks = 64;
 std::vector<int> Positions::missing() {
   std::vector<bool> has_come(ranks_.size(), false);
   for (std::size_t position = 0; position < ranks_.size(); ++position)
-    if (const int rank = shm_->rank_at(int(position), call_); rank >= 0)
+    if (const int rank = claims::rank_at(claimed(), call_, int(position)); rank >= 0)
       has_come[static_cast<std::size_t>(rank)] = true;
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < has_come.size(); ++rank)

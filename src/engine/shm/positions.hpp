@@ -1,9 +1,12 @@
 // Positions: which rank of the node has taken which position of a schedule, in the current call.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "arrival/claims.hpp"
 #include "engine/shm/shm_channel.hpp"
 
 namespace paceline {
@@ -25,17 +28,25 @@ class Positions {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank] = static_cast<int>(rank);
   }
   bool are_ranks() const { return are_ranks_; }
-  // Sets the clock for calls that record when this rank leaves them.
-  void set_clock(double (*now_s)()) { now_s_ = now_s; }
-  void leave() {
-    if (now_s_) shm_->entry_book().leave(*shm_, now_s_());
+  // Takes the next free position of the call, which was entered. A peer that waits for positions
+  // reads this rank's stamp.
+  int take() {
+    shm_->announce(call_);
+    const int position = claims::take(claimed(), call_);
+    claims::publish(claimed(), call_, position, shm_->rank());
+    return position;
+  }
+  // Sets what leave() calls, just before this rank leaves the call.
+  void before_leaving(std::function<void()> told) { told_ = std::move(told); }
+  void leave() const {
+    if (told_) told_();
   }
   ShmChannel& shm() const { return *shm_; }
   std::uint64_t call() const { return call_; }   // in that channel
   // Rank at a position; -1: unclaimed.
   int rank_at(int position) {
     int& rank = ranks_[static_cast<std::size_t>(position)];
-    if (rank < 0) rank = shm_->rank_at(position, call_);
+    if (rank < 0) rank = claims::rank_at(claimed(), call_, position);
     return rank;
   }
   std::vector<int> missing();   // ranks without a position
@@ -43,11 +54,13 @@ class Positions {
   std::optional<CallMismatch> mismatch();
 
  private:
+  StageClaims& claimed() const { return shm_->stage(0).claims(); }   // at the first rank
+
   ShmChannel* shm_;   // of the call
   std::uint64_t call_ = 0;
   std::vector<int> ranks_;   // by position
   bool are_ranks_ = false;
-  double (*now_s_)() = nullptr;
+  std::function<void()> told_;
   int looks_ = 0;            // for mismatches
 };
 

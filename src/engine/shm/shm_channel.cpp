@@ -143,14 +143,6 @@ void ShmChannel::signal(std::uint64_t call, std::uint32_t signals) {
   own().line(call).turn.store(turn_of(call, signals), std::memory_order_release);
 }
 
-int ShmChannel::claim(std::uint64_t call) {
-  if (!shows_stamp_) announce(call);   // a peer that waits for positions reads the stamp
-  StageClaims& claims = at(0).stage.claims();
-  const int position = claims::take(claims, call);
-  claims::publish(claims, call, position, rank_);
-  return position;
-}
-
 std::optional<CallMismatch> ShmChannel::find_mismatch(std::uint64_t call) {
   for (int position = 0; position < ranks(); ++position)
     if (position != rank_ && look(position, call, turn_of(call, 0)))
@@ -172,8 +164,6 @@ void ShmChannel::leave_loudly(std::uint64_t call) {
   signal(call, kLeft);
   look_around();   // peers that it did not wait for keep their stages until it has found them
 }
-
-void ShmChannel::announce(std::uint64_t call) { signal(call, 0); }
 
 // Prefetches the lines that the next call writes first, if it is like this one. Peers read them in
 // the call before this one, which most have left.

@@ -16,8 +16,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "engine/claims.hpp"
-#include "engine/entries.hpp"
 #include "engine/shm/call_stamp.hpp"
 #include "engine/shm/shm_profile.hpp"
 #include "transport/staging.hpp"
@@ -73,8 +71,10 @@ class ShmChannel {
   bool leave(std::uint64_t call);
   void leave_loudly(std::uint64_t call);   // the flag line shows it in any case
 
-  // Shows the call's stamp before its first signal.
-  void announce(std::uint64_t call);
+  // Shows the call's stamp before its first signal, unless it is shown.
+  void announce(std::uint64_t call) {
+    if (!shows_stamp_) signal(call, 0);
+  }
 
   // For calls that also send messages (engine/mixed.hpp). A rank has a flag for each lane, which
   // counts its signals there.
@@ -91,7 +91,7 @@ class ShmChannel {
 
   // True if the rank at a position has given so many signals in this call, or has left it.
   bool has_come(int position, std::uint64_t call, std::uint32_t signals) {
-    if (!shows_stamp_) announce(call);
+    announce(call);
     return look(position, call, turn_of(call, signals));
   }
   // Returns nothing if the rank at a position shows the same call as this rank, or a later one.
@@ -99,18 +99,9 @@ class ShmChannel {
     if (stamp_in(at(position).stage.line(call)) == stamps_[call % 4]) return {};
     return confirmed_mismatch(position, call);
   }
-  // For calls whose positions are claimed, in the stage of the first rank.
-  bool can_claim() { return find(0); }   // true if that stage is there
-  // Takes a position in a call that was entered.
-  int claim(std::uint64_t call);
-  int rank_at(int position, std::uint64_t call) const {   // -1: unclaimed
-    return claims::rank_at(at(0).stage.claims(), call, position);
-  }
   std::optional<CallMismatch> find_mismatch(std::uint64_t call);   // checks peers in this call
-  // Times of entry of the rank at a position, for calls that depend on them. Its stage must have
-  // been found.
-  StageEntries& entries_at(int position) const { return at(position).stage.entries(); }
-  EntryBook& entry_book() const { return *entry_book_; }
+  bool find(int position);   // true if the stage of the rank at a position is there
+  const StagingBuffer& stage(int position) const { return at(position).stage; }   // once found
   // Slot of the rank at a position, in the call that was entered last.
   std::byte* slot(int position, std::uint64_t call) const {
     if (slot_.begin == kInLine) return at(position).stage.line(call).slot;
@@ -142,7 +133,6 @@ class ShmChannel {
     const StagingBuffer& stage = at(position).stage;
     return stage.memory && stage.owner().has_second.load(std::memory_order_acquire);
   }
-  void look_for(int position) { find(position); }
   bool has_ended(int position) const {
     return stages_.has_ended(ranks_[static_cast<std::size_t>(position)]);
   }
@@ -178,7 +168,6 @@ class ShmChannel {
   PeerStaging& at(int position) { return peer_staging_[static_cast<std::size_t>(position)]; }
   const PeerStaging& at(int position) const { return peer_staging_[static_cast<std::size_t>(
       position)]; }
-  bool find(int position);
   bool reaches(int position, std::size_t slot_bytes);   // true if such a slot fits there
   bool have_left(std::uint64_t call) const {   // true if all peers are known to have left
     const std::uint64_t left = turn_of(call, kLeft);
@@ -234,7 +223,6 @@ class ShmChannel {
   std::optional<Error> lacking_;
   bool swaps_ = false;           // the last call may swap stages
   bool swapped_ = false;         // the last call swaps stages
-  std::unique_ptr<EntryBook> entry_book_ = std::make_unique<EntryBook>();
   CallStamp stamps_[4];          // of this rank's last calls, by call % 4
   std::uint64_t digest_ = 0;     // hash of all its calls
 };

@@ -33,7 +33,7 @@ bool ShmChannels::is_idle() const {
 void ShmChannels::look_around() {
   channels_[0].look_around();
   for (int position = 0; position < channels_[0].ranks(); ++position)
-    if (has_second(position)) channels_[1].look_for(position);
+    if (has_second(position)) channels_[1].find(position);
 }
 
 bool ShmChannels::has_unattached_peers() {
@@ -46,10 +46,6 @@ std::vector<int> ShmChannels::needed_by() {
     if (channel.is_needed())
       for (int rank : channel.pending_attachers()) ranks.push_back(rank);
   return ranks;
-}
-
-void ShmChannels::take_turns() {
-  for (ShmChannel& channel : channels_) channel.entry_book().take_turns();
 }
 
 void ShmChannels::close() {

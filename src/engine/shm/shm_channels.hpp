@@ -42,7 +42,6 @@ class ShmChannels {
   void look_around();
   bool has_unattached_peers();
   std::vector<int> needed_by();   // ranks that have yet to find a stage that they may need
-  void take_turns();              // ranks take turns on a core (engine/entries.hpp)
   void close();                   // frees their memory
 
  private:

@@ -75,7 +75,7 @@ void ActiveOps::retire(ActiveOp& active) {
   thread_.tell_ended(active);
 }
 
-// Adds a call with notes (engine/notes.hpp) to the overlap of its communicator's calls under way,
+// Adds a call with notes (arrival/notes.hpp) to the overlap of its communicator's calls under way,
 // or begins a new overlap.
 void ActiveOps::join_overlap(ActiveOp& active) {
   const auto shares = [&](const auto& other) {
@@ -96,7 +96,7 @@ void ActiveOps::retire_stopped() {
 
 // Puts a launched operation on the list: drive() advances it and the watchdog sees it.
 void ActiveOps::track(const std::shared_ptr<ActiveOp>& active) {
-  const Operation& operation = *active->operation;
+  Operation& operation = *active->operation;
   state_.transport->publish_status(
       {active->group->context, operation.fingerprint(), operation.number(), true});
   active->started_s = now_s();

@@ -5,6 +5,7 @@
 // gone, and every call into the transport except rest(), wake() and constants such as rank().
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -15,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "arrival/entries.hpp"
 #include "engine/operation.hpp"
 #include "engine/scratch.hpp"
 #include "profile/recorder.hpp"
@@ -29,8 +31,8 @@ namespace paceline {
 class Session;
 
 // Calls of a communicator that overlap in time and so share its links. An overlap begins with a
-// call that starts alone, and ends when none is under way. Only calls with notes (engine/notes.hpp)
-// count.
+// call that starts alone, and ends when none is under way. Only calls with notes count
+// (arrival/notes.hpp).
 struct Overlap {
   std::atomic<double> end_s{0};   // end of the call that has ended last, so far
 };
@@ -53,6 +55,7 @@ struct Group {
   std::map<int, std::string> call_sites;   // of each rank of the world when the group broke
   std::unique_ptr<ShmChannels> shm;   // to its ranks on this node; null: they share no memory
   bool one_node = false;              // `shm` reaches all its ranks
+  std::array<EntryBook, 2> entries;   // of calls that may go by arrival, for each channel of `shm`
   std::atomic<std::uint32_t> profile_turn{0}, profile_calls{0};   // in the recorder of that turn
   std::uint32_t profile_id = 0;
   std::shared_ptr<Overlap> overlap;   // the latest one

@@ -1,8 +1,7 @@
-#include "engine/entries.hpp"
+#include "arrival/entries.hpp"
 
 #include <algorithm>
 
-#include "engine/shm/shm_channel.hpp"
 #include "transport/fingerprint_bits.hpp"
 
 namespace paceline {
@@ -35,12 +34,12 @@ std::shared_ptr<EntryBook::Site> EntryBook::site_of(std::uint64_t key) {
   return newest_first_.front();
 }
 
-void EntryBook::learn(ShmChannel& stages, std::uint64_t turn) {
+void EntryBook::learn(const NodeEntries& node, std::uint64_t turn) {
   Made& made = made_[turn % made_.size()];
   entered_.clear();
   std::uint64_t left = 0, turns = 0;
-  for (int position = 0; position < stages.ranks(); ++position) {
-    const StageEntries::Call& call = stages.entries_at(position).calls[turn % StageEntries::kCalls];
+  for (int rank = 0; rank < node.ranks; ++rank) {
+    const StageEntries::Call& call = node.at(rank).calls[turn % StageEntries::kCalls];
     entered_.push_back(call.entered.load(std::memory_order_relaxed));
     turns |= entered_.back() & kTakesTurns;
     left = std::max(left, call.left.load(std::memory_order_relaxed));
@@ -52,12 +51,13 @@ void EntryBook::learn(ShmChannel& stages, std::uint64_t turn) {
   made.site = nullptr;
 }
 
-bool EntryBook::decide(ShmChannel& stages, std::uint64_t call, const Fingerprint& fingerprint) {
+bool EntryBook::decide(const NodeEntries& node, std::uint64_t call,
+                       const Fingerprint& fingerprint) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t oldest = turns_ - std::min<std::uint64_t>(turns_, 2);
   for (std::uint64_t turn = oldest; turn < turns_; ++turn)
     if (const Made& made = made_[turn % made_.size()]; made.site && made.call + 2 <= call)
-      learn(stages, turn);
+      learn(node, turn);
   Made& made = made_[turns_++ % made_.size()];
   made = {call, site_of(key_of(fingerprint)), false};
   made.by_arrival = made.site->decides.next();
@@ -65,14 +65,14 @@ bool EntryBook::decide(ShmChannel& stages, std::uint64_t call, const Fingerprint
   return made.by_arrival;
 }
 
-void EntryBook::enter(ShmChannel& stages, double now_s) {
-  stages.entries_at(stages.rank()).calls[(turns_ - 1) % StageEntries::kCalls].entered.store(
+void EntryBook::enter(const NodeEntries& node, double now_s) {
+  node.at(node.rank).calls[(turns_ - 1) % StageEntries::kCalls].entered.store(
       (in_ns(now_s) & ~kTakesTurns) | (takes_turns_ ? kTakesTurns : 0),
       std::memory_order_relaxed);
 }
 
-void EntryBook::leave(ShmChannel& stages, double now_s) {
-  stages.entries_at(stages.rank()).calls[(turns_ - 1) % StageEntries::kCalls].left.store(
+void EntryBook::leave(const NodeEntries& node, double now_s) {
+  node.at(node.rank).calls[(turns_ - 1) % StageEntries::kCalls].left.store(
       in_ns(now_s), std::memory_order_relaxed);
 }
 

@@ -26,7 +26,8 @@ class Notes {
   // `messages`: number that the rank sends or receives in a call.
   Notes(int ranks, int rank, std::size_t messages);
 
-  void begin(const ArrivalWords& own, double now_s);
+  void say(const ArrivalWords& own) { own_ = own; }   // this rank's words, from the next call on
+  void begin(double now_s);
   Part to_send(std::size_t message, double now_s);   // as of now; kept until the next call
   Part to_receive(std::size_t message);              // place for the received ones
   void sighted(std::size_t message, double now_s);   // its header is here
@@ -54,7 +55,7 @@ class Notes {
   void entered(int rank, double when_s);
 
   int rank_, last_;                      // the last known rank
-  ArrivalWords words_;
+  ArrivalWords own_, words_;
   std::vector<bool> is_heard_of_;        // by rank, in this call
   std::vector<std::uint32_t> room_;
   std::vector<double> sighted_s_;   // 0: not yet, in this call

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -22,11 +23,15 @@
 
 #include "arrival/arrival_switch.hpp"
 #include "arrival/sequence.hpp"
-#include "transport/transport.hpp"
+#include "transport/staging.hpp"
 
 namespace paceline {
 
-class ShmChannel;
+// The entries of the ranks of a node, in memory that they share. They have been found.
+struct NodeEntries {
+  int rank = 0, ranks = 1;
+  std::function<StageEntries&(int rank)> at;
+};
 
 class EntryBook {
  public:
@@ -34,12 +39,12 @@ class EntryBook {
   // learns, and returns true if this call goes by arrival. Calls are alike if they pass the same
   // arguments at the same place in the sequence of such calls; calls with a tag, if the tags and
   // the powers of two of the counts are equal.
-  bool decide(ShmChannel& stages, std::uint64_t call, const Fingerprint& fingerprint);
-  // This rank takes turns with others on a core.
-  void take_turns() { takes_turns_ = true; }
+  bool decide(const NodeEntries& node, std::uint64_t call, const Fingerprint& fingerprint);
+  // Tells whether this rank takes turns with others on a core.
+  void take_turns(bool takes_turns) { takes_turns_ = takes_turns; }
   // Record the times of the call decided last; seconds of a clock that all ranks share.
-  void enter(ShmChannel& stages, double now_s);
-  void leave(ShmChannel& stages, double now_s);
+  void enter(const NodeEntries& node, double now_s);
+  void leave(const NodeEntries& node, double now_s);
 
   // Returns the evidence for such a call as the next one; nothing if none was seen.
   std::optional<ArrivalSwitch::Evidence> evidence(const Fingerprint& fingerprint) const;
@@ -58,7 +63,7 @@ class EntryBook {
 
   std::uint64_t key_of(const Fingerprint& call) const;
   std::shared_ptr<Site> site_of(std::uint64_t key);
-  void learn(ShmChannel& stages, std::uint64_t turn);
+  void learn(const NodeEntries& node, std::uint64_t turn);
 
   mutable std::mutex mutex_;   // another thread may explain a call
   std::vector<std::uint64_t> entered_;   // in a call that is learned from

@@ -1,4 +1,4 @@
-#include "engine/notes.hpp"
+#include "arrival/notes.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -22,10 +22,10 @@ Notes::Notes(int ranks, int rank, std::size_t messages)
       room_(messages * (1 + ArrivalWords::kWords)),
       sighted_s_(messages) {}
 
-void Notes::begin(const ArrivalWords& own, double now_s) {
+void Notes::begin(double now_s) {
   std::fill(sighted_s_.begin(), sighted_s_.end(), 0);
   std::fill(is_heard_of_.begin(), is_heard_of_.end(), false);
-  words_ = own;
+  words_ = own_;
   last_ = rank_;
   is_heard_of_[static_cast<std::size_t>(rank_)] = true;
   entered_s_ = last_s_ = ended_s_ = now_s;
