@@ -1,10 +1,11 @@
 """What has changed since the base (tools/dev/base.py)."""
 
+import re
 import subprocess
 
 import pytest
 from dev import base
-from dev.process import Failed
+from dev.process import ROOT, Failed
 
 
 @pytest.fixture
@@ -47,3 +48,26 @@ def test_a_base_that_is_not_in_the_history(clone, monkeypatch, tmp_path):
     monkeypatch.setattr(base, "ROOT", tmp_path.parent)  # where there is no git
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent.parent))
     assert base.changed_since("HEAD") is None
+
+
+def made_of(path, found):
+    """The files of ours that a file includes, and the sources that belong to them."""
+    if path in found or not path.is_file():
+        return
+    found.add(path)
+    for name in re.findall(r'#include "([^"]+)"', path.read_text(encoding="utf-8")):
+        for folder in (ROOT / "src", ROOT / "tests", path.parent):
+            made_of(folder / name, found)
+            made_of((folder / name).with_suffix(".cpp"), found)
+
+
+def test_proofs_are_due_where_any_of_their_code_has_changed():
+    build = (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8")
+    [proofs] = re.findall(r"set\(proofs ([\w ]+)\)", build)
+    found = set()
+    for name in proofs.split():
+        made_of(ROOT / f"tests/world/{name}_test.cpp", found)
+    assert len(found) > 50
+    missed = {str(path.relative_to(ROOT)) for path in found
+              if "proofs" not in base.due([str(path.relative_to(ROOT))])}  # fmt: skip
+    assert missed == set()

@@ -105,6 +105,7 @@ def test_what_is_drawn_says_how_it_is_drawn_again(monkeypatch, asked, capsys):
     (["src/arrival/claims.hpp"], "nothing"),
     (["tests/process/ranks.hpp"], "proofs"),
     (["tests/world/worlds.hpp"], "nothing"),
+    (["tests/world/notes_test.cpp", "src/base/options.cpp"], "proofs"),
     (["CMakePresets.json"], "nothing"),
     (["src/kernels/flags.cmake"], "nothing"),
     (None, "nothing"),
