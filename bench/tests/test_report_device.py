@@ -7,17 +7,19 @@ import pytest
 from length import in_long
 from paceline import cli
 from paceline.errors import UsageError
-from paceline_bench.measure import stages
-from paceline_bench.report import device, device_claims
+from paceline_bench.cli import report as commands
+from paceline_bench.report import claims, device, device_cells, verdicts
 
 
 @in_long
-def test_the_page(tmp_path, capsys):
+def test_the_page(tmp_path, capsys, monkeypatch):
     page = tmp_path / "device.html"
+    monkeypatch.setattr(commands, "RESULTS", tmp_path)
     assert cli.main(["report", "device", "--largest", "1MiB", "--html", str(page)]) == 0
     html = page.read_text()
-    for words in ("Table 1", "Theorem 3.1", "Figure 3", "Figure 4", "linear pipeline (emulated)",
-                  "linear pipeline (simulated)", "PCIe x16, emulated", "not reproduced"):
+    for words in ("table 1", "Theorem 3.1", "Figure 3", "Figure 4", "linear pipeline (emulated)",
+                  "linear pipeline (simulated)", "PCIe x16, emulated", "not reproduced",
+                  "L. Wang, W. Wu, G. Bosilca"):
         assert words in html, words
     with page.with_suffix(".csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -71,33 +73,18 @@ def test_what_was_measured_is_on_the_page(tmp_path, capsys):
                   "LP, best block (measured)", "2 ranks, emulated devices", "copy out", "90 %"):
         assert words in html, words
     assert "Nothing was measured" not in html
-    assert "4 x Some GPU, 1 MiB: 2.00 times as fast" in html
-    assert "all stages together were at work for 201 % of the time" in html
+    assert "<td>4 devices: 1.5<td>measured" in html, "LP by MST, in blocks of one length"
+    assert "<td>broadcast of 1 MiB, 2 ranks, emulated devices: 2.01<td>measured" in html
     with page.with_suffix(".csv").open(newline="") as file:
         rows = [one for one in csv.DictReader(file) if one["kind"] == "measured"]
     assert {one["figure"] for one in rows} == {"figure 3", "figure 4", "stages"}
     assert "measured reproduced" in said
 
 
-def outcomes(name, rows, tmp_path):
-    files = device.read(file_of(tmp_path / "some.json", rows))
-    claims = {claim.name: claim for claim in device_claims.claims(device.make(files, 1 << 20))}
-    return [one for one in claims[name].outcomes if one.kind == "measured"]
-
-
-def test_verdicts_of_what_was_measured(tmp_path):
-    slow = outcomes("figure 3", of_gpus(0, {"LP": 3.0, "MST": 2.0}), tmp_path)
-    assert [one.word for one in slow] == ["not reproduced"]
-    shared = outcomes("figure 3", of_gpus(1, {"LP": 1.25, "MST": 2.0}), tmp_path)
-    assert [one.word for one in shared] == ["beyond"]
-    assert "0.80 of the copy bound" in shared[0].found
-    many = outcomes("figure 3", of_gpus(1, {"LP": 3.0, "MST": 2.0, "BE": 3.0, "chosen": 2.0,
-                                            "LP, own block": 2.0, "LP, graph": 1.0}), tmp_path)
-    assert "1.00 of the copy bound" in many[0].found and "part 1" not in many[0].found
-    assert outcomes("figure 3", [], tmp_path) == []
-    lazy = row("staged", 2, 4096, 1, device="cuda", time_us_first=1, share=dict.fromkeys(
-        stages.STAGES, 0.1))
-    assert outcomes("elsewhere: stages", [lazy], tmp_path)[0].word == "not reproduced"
+def test_participants_that_share_a_gpu_are_no_cells(tmp_path):
+    files = device.read(file_of(tmp_path / "some.json", of_gpus(1, {"LP": 1.25, "MST": 2.0})))
+    found = device_cells.cells(device.make(files, 1 << 20))
+    assert {cell.kind for cell in found["figure 3: broadcast, MST"]} == {"emulated"}
 
 
 def test_the_csv_of_dev_gpu_is_read(tmp_path):
@@ -126,9 +113,12 @@ def test_emulated_and_simulated_pipelines_agree():
 
 
 @in_long
-def test_the_claims_hold():
-    found = {claim.name: claim.outcomes for claim in device_claims.claims(device.make([]))}
-    for name in ("table 1", "theorem 3.1", "figure 4"):
-        assert [outcome.word for outcome in found[name]] == ["reproduced"], name
-    assert [outcome.word for outcome in found["figure 3"]] == [
-        "reproduced", "not reproduced", "beyond"]
+def test_the_claims_hold_but_for_the_pair_that_allreduces():
+    found = device_cells.cells(device.make([]))
+    rows = verdicts.rows({name: claims.DEVICE[name] for name in found}, found)
+    words = {name: {outcome.found.partition(":")[0]: outcome.word for outcome in row.outcomes}
+             for name, row in zip(found, rows)}
+    for name in ("table 1", "theorem 3.1: MST", "theorem 3.1: BE", "figure 4"):
+        assert words[name] == {"broadcast": "reproduced", "reduce": "reproduced",
+                               "allreduce": "not reproduced"}, name
+    assert words["figure 3: broadcast, MST"] == {"4 devices": "in direction only"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from length import in_long
 from paceline import cli
-from paceline_bench.report import arrival, arrival_nodes
+from paceline_bench.report import arrival, arrival_nodes, claims, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +18,10 @@ def figure():
 
 
 def words(figure, monkeypatch):
-    """The verdicts, claim by claim."""
+    """The verdicts, goal by goal."""
     monkeypatch.setattr(arrival_nodes, "SIZES", (4 << 20,))
-    return [[outcome.word for outcome in claim.outcomes]
-            for claim in arrival_nodes.claims({arrival_nodes.NAME: figure})]
+    return {key: verdicts.verdict(claims.ARRIVAL[key], cells)[0]
+            for key, cells in arrival_nodes.cells({arrival_nodes.NAME: figure}).items()}
 
 
 def test_a_late_rank_of_a_node_leaves_little_and_its_node_no_more(figure, monkeypatch):
@@ -34,7 +34,7 @@ def test_a_late_rank_of_a_node_leaves_little_and_its_node_no_more(figure, monkey
             assert 1 <= float(one) <= (1.30 if way == "fast" else 1.40), name
             assert float(one) < float(half) < float(in_time)
             assert float(node) == pytest.approx(float(two), abs=0.03)
-    assert words(figure, monkeypatch)[0] == ["reproduced"] * 2 + ["beyond"] * 2
+    assert set(words(figure, monkeypatch).values()) == {"reproduced"}
 
 
 def test_forms_that_leave_too_much_or_cost_too_much_are_not_reproduced(figure, monkeypatch):
@@ -44,21 +44,10 @@ def test_forms_that_leave_too_much_or_cost_too_much_are_not_reproduced(figure, m
                 replace(point, seconds=1.6 * point.seconds) for point in line.points))
             for line in panel.lines))
 
-    monkeypatch.setattr(arrival_nodes, "given_up", lambda name, way: [1.0, 1.04])
+    monkeypatch.setattr(arrival_nodes, "given_up",
+                        lambda way: [verdicts.Cell("simulated", "", 1.04)])
     found = words(replace(figure, panels=tuple(map(slower, figure.panels))), monkeypatch)
-    assert found == [["not reproduced"] * 2 + ["beyond"] * 2,
-                     ["not reproduced"] * 2, ["not reproduced"] * 2]
-
-
-def test_short_messages_are_judged_by_themselves(monkeypatch):
-    monkeypatch.setattr(arrival_nodes, "SIZES", (1 << 18, 1 << 20))
-    [figure] = arrival_nodes.figures([])
-    outcomes = list(arrival_nodes.goals_met(figure))
-    assert outcomes[2].found.startswith("below 1 MiB: fast at most ")
-    monkeypatch.setattr(arrival_nodes, "GOALS", {"fast": 9.0, "stable": 9.0})
-    assert list(arrival_nodes.goals_met(figure))[2].word == "reproduced"
-    monkeypatch.setattr(arrival_nodes, "GOALS", {"fast": 9.0, "stable": 1.0})
-    assert list(arrival_nodes.goals_met(figure))[2].word == "not reproduced"
+    assert len(found) == 4 and set(found.values()) == {"not reproduced"}
 
 
 @in_long

@@ -62,8 +62,8 @@ def test_the_figures_of_the_report(monkeypatch):
         arrival_inside.compare(cases, 4, sizes[:2], factor, machine, 1) for factor in (10, 50)])
     found = {figure.name: figure for figure in arrival_inside.figures([])}
     assert [len(figure.panels) for figure in found.values()] == [2, 2, 2, 2]
-    claims = arrival_inside.claims(found)
-    assert [claim.name for claim in claims] == ["figure 7", "figure 8"]
+    assert [*arrival_inside.cells(found)] == [
+        f"figure {number}: {factor}" for number in (7, 8) for factor in (10, 50)]
 
 
 def test_orders_that_are_none():

@@ -1,11 +1,20 @@
 """`paceline report`: what was published about pipelining, rings and devices, again, as pages."""
 
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 from paceline.cli.common import Number, Size, console, file_option
 from rich.markup import escape
 
+import paceline_bench
+
+SILENT_S = 5
+# Measurements of the repository, which a page shows if none are given; no wheel has them.
+RESULTS = Path(paceline_bench.__file__).parents[1] / "results"
+DEFAULTS = {"pipelining": "pipelining.csv", "ring": "ring.csv", "device": "gpu.csv",
+            "dag": "replay.csv", "training": "horovod.csv"}
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
                         type=click.Path(exists=True, path_type=Path),
                         help="Records of `./dev lab bench --json` or `paceline bench --json`, or "
@@ -28,22 +37,39 @@ def files_in(path):
     return found
 
 
-def make(module, claims_of, paths, page, **limits):
-    """Writes the page and the table of a report. `claims_of`: returns the document's claims with
-    the outcomes in its figures."""
+@contextmanager
+def progress(words):
+    """Says on stderr what is going on, if it takes longer than SILENT_S."""
+    timer = threading.Timer(SILENT_S, click.echo, [f"report: {words} ..."], {"err": True})
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def make(name, module, cells, paths, page, **limits):
+    """Writes the page and the table of a report. `cells`: returns what claims are judged by, from
+    the figures."""
     from paceline.profiling.page import check_extra
 
-    from paceline_bench.report import measured, page as pages, verdicts
+    from paceline_bench.report import claims, measured, page as pages, verdicts
 
     reader = getattr(module, "read", measured.read)
     check_extra()
-    files = [file for path in paths for file in files_in(path)]
+    kept = RESULTS / DEFAULTS.get(name, "")
+    files = [file for path in paths or ([kept] if kept.is_file() else ())
+             for file in files_in(path)]
     read = [part for file in files for part in reader(file)]
-    figures = module.make(read, **limits)
-    claims = claims_of(figures)
-    verdicts.print_to(console(), claims)
-    for name in pages.write(module.TITLE, module.ABOUT, figures, page, claims):
-        console().print(f"Wrote {escape(str(name))}", soft_wrap=True)
+    with progress("simulating; the whole page takes up to some minutes"):
+        figures = module.make(read, **limits)
+    with progress("simulating what claims are judged by"):
+        rows = verdicts.rows(claims.CLAIMS[name], cells(figures))
+    verdicts.print_to(console(), rows)
+    with progress("drawing"):
+        written = pages.write(module.TITLE, module.ABOUT, figures, page, claims.sources(name), rows)
+    for file in written:
+        console().print(f"Wrote {escape(str(file))}", soft_wrap=True)
     return 0
 
 
@@ -99,14 +125,14 @@ def complete():
               help="Simulate up to this many ranks.")
 def pipelining(measured, lab, html, largest, most_ranks):
     """Segments by size and number, algorithms, networks; with and without arithmetic."""
-    from paceline_bench.report import pipelining as report, pipelining_claims
+    from paceline_bench.report import pipelining as report, pipelining_cells
 
     if largest < 1 << 20:
         raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
     if lab:
         click.echo("\n".join(report.commands()))
         return 0
-    return make(report, pipelining_claims.claims, measured, html, largest=largest,
+    return make("pipelining", report, pipelining_cells.cells, measured, html, largest=largest,
                 most_ranks=most_ranks)
 
 
@@ -116,12 +142,12 @@ def pipelining(measured, lab, html, largest, most_ranks):
 @html("ring.html")
 def ring(measured, lab, html):
     """A ring as a pipeline, an MPI's allreduce, and a plain ring over Sendrecv."""
-    from paceline_bench.report import ring as report, ring_claims
+    from paceline_bench.report import ring as report, ring_cells
 
     if lab:
         click.echo("\n".join(report.commands()))
         return 0
-    return make(report, ring_claims.claims, measured, html)
+    return make("ring", report, ring_cells.cells, measured, html)
 
 
 @command.command("device")
@@ -134,11 +160,11 @@ def ring(measured, lab, html):
               help="Messages up to this size.")
 def device(measured, html, largest):
     """Linear pipelines between devices, emulated, simulated, and measured where a GPU was."""
-    from paceline_bench.report import device as report, device_claims
+    from paceline_bench.report import device as report, device_cells
 
     if largest < 1 << 20:
         raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
-    return make(report, device_claims.claims, measured, html, largest=largest)
+    return make("device", report, device_cells.cells, measured, html, largest=largest)
 
 
 @command.command("dag")
@@ -151,13 +177,13 @@ def device(measured, html, largest):
 def dag(measured, lab, html):
     """Training: epochs over workers, accuracy and loss over time, the profile of an iteration."""
     from paceline_bench.cli.train import need_torch
-    from paceline_bench.report import dag as report, dag_claims
+    from paceline_bench.report import dag as report, dag_cells
 
     if lab:
         click.echo("\n".join(report.commands()))
         return 0
     need_torch()
-    return make(report, dag_claims.claims, measured, html)
+    return make("dag", report, dag_cells.cells, measured, html)
 
 
 @command.command("training")
@@ -169,12 +195,12 @@ def dag(measured, lab, html):
 @html("training.html")
 def training(measured, lab, html):
     """Training with Horovod: gradients by size, and other allreduces in the place of AUTO."""
-    from paceline_bench.report import horovod as report, horovod_claims
+    from paceline_bench.report import horovod as report, horovod_cells
 
     if lab:
         click.echo("\n".join(report.commands()))
         return 0
-    return make(report, horovod_claims.claims, measured, html)
+    return make("training", report, horovod_cells.cells, measured, html)
 
 
 @command.command("arrival")
@@ -187,7 +213,7 @@ def arrival(measured, profile, html):
     """Ranks that enter one after the other: what is left to do after the last one."""
     from paceline_bench.report import arrival as report
 
-    return make(report, report.claims, measured, html, profile=profile)
+    return make("arrival", report, report.cells, measured, html, profile=profile)
 
 
 complete()

@@ -1,7 +1,7 @@
 """`paceline report arrival`: collectives whose ranks enter one after the other.
 
-The page is made of parts, a module each: `figures(files)` gives its Figures, and `claims(figures)`
-the Claims about those, of {name: Figure}. A new part is a line of PARTS. The figures of a profile
+The page is made of parts, a module each: `figures(files)` gives its Figures, and `cells(named)`
+the Cells of claims, of {name: Figure}. A new part is a line of PARTS. The figures of a profile
 are a part of their own, made of its folder.
 """
 
@@ -27,24 +27,16 @@ PARTS = (arrival_runs, arrival_inside, arrival_across, arrival_nodes, arrival_ra
 CASES = {"figure 7": arrival_inside.SMALL, "figure 8": arrival_inside.LARGE}
 
 
-class Arrivals(list):
-    """The figures, which remember the profile that claims are about as well."""
-
-    profile = None
-
-
 def make(files, profile=None):
     """The figures; `files`: Measured; `profile`: a folder of `paceline profile --out`, or None."""
-    found = Arrivals(arrival_profile.figures(profile))
-    found.profile = profile
+    found = arrival_profile.figures(profile)
     found += [figure for part in PARTS for figure in part.figures(files)]
     if any(figure.name in CASES for figure in found):
         found.append(arrival_losses.figure(found, CASES))
     return found
 
 
-def claims(figures):
-    """The table on top of the page."""
+def cells(figures):
+    """{claim: its Cells}."""
     named = {figure.name: figure for figure in figures}
-    found = arrival_profile.claims(figures.profile)
-    return found + [claim for part in PARTS for claim in part.claims(named)]
+    return {key: found for part in PARTS for key, found in part.cells(named).items()}

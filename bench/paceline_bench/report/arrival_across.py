@@ -1,4 +1,4 @@
-"""Across nodes: what is left to do after the last entry, simulated, and claims about it."""
+"""Across nodes: what is left to do after the last entry, simulated."""
 
 import random
 
@@ -8,7 +8,7 @@ from paceline.schedules import unit_count
 from paceline_bench.report import arrival_parts
 from paceline_bench.report.lines import Figure, Line, Model, Panel, Point
 from paceline_bench.report.simulated import ELEMENT
-from paceline_bench.report.verdicts import Claim, beyond, judged
+from paceline_bench.report.verdicts import Cell
 
 LONG = 64 << 20
 PER_NODE = 4
@@ -98,6 +98,11 @@ def by_nodes_s(name, ranks, nbytes, arrivals):
     return residual_s(world, nbytes, NODES, arrivals)
 
 
+def label_of(name):
+    """The label of one of BY_NODES."""
+    return f"{name}, against flat rabenseifner"
+
+
 def hierarchical():
     """The Panel of table 3: the flat algorithm's time as a multiple, mean over sizes."""
     points = {name: [] for name in BY_NODES}
@@ -111,8 +116,7 @@ def hierarchical():
                                   nbytes, NODES, arrivals)
                 ratios.append(flat / by_nodes_s(name, ranks, nbytes, arrivals))
             line.append(Point(ranks, SIZES[-1], sum(ratios) / len(ratios)))
-    lines = tuple(Line(f"{name}, against flat rabenseifner", NODES, tuple(line))
-                  for name, line in points.items())
+    lines = tuple(Line(label_of(name), NODES, tuple(line)) for name, line in points.items())
     return Panel("64 KiB to 64 MiB, mean of ratios", "allreduce", lines, {}, "ranks")
 
 
@@ -135,31 +139,9 @@ def figures(files):
                (hierarchical(),), drawn="ratios")]
 
 
-def values(figure, label):
-    """All of the lines with this label, by panel and rank."""
-    return [point.seconds for panel in figure.panels for line in panel.lines
-            if line.label.startswith(label) for point in line.points]
-
-
-def claims(named):
-    """The Claims about these figures; `named`: {name: Figure}."""
-    left, table = named["left after the last entry"], named["table 3"]
-    worst = {label: max(values(left, label)) for label in (*TAILS, CHAIN, STATIC)}
-    found = ", ".join(f"{label}: at most {value:.2f}" for label, value in worst.items())
-    best = values(table, "hierarchical_rsa")
-    gain = judged("simulated", f"{span(best)} times as fast",
-                  min(best) >= 1.2, "the model has no contention that a flat algorithm would add")
-    words = ("with Small-PAP", "with Large-PAP", "multilane")
-    ours = ", ".join(f"{span(values(table, name))} {said}"
-                     for name, said in zip(BY_NODES[1:], words, strict=True))
-    return [
-        Claim("future work", "Arrivals are to be predicted, and the algorithm chosen by that.",
-              (beyond("simulated", f"of the bound is left, {found}"),)),
-        Claim("table 3", "The hierarchical algorithm is at least 20 % faster on average than the "
-              "flat one, on 2 to 32 nodes.",
-              (gain, beyond("simulated", ours)))]
-
-
-def span(ratios):
-    """The least and the most."""
-    return f"{min(ratios):.2f} to {max(ratios):.2f}"
+def cells(named):
+    """{claim: its Cells}; `named`: {name: Figure}."""
+    [panel] = named["table 3"].panels
+    return {"table 3": [Cell("simulated", f"{point.ranks} ranks", point.seconds)
+                        for line in panel.lines if line.label == label_of(BY_NODES[0])
+                        for point in line.points]}

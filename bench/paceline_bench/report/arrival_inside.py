@@ -17,12 +17,11 @@ from paceline.schedules import unit_count
 
 from paceline_bench.report.lines import Figure, Line, Model, Panel, Point
 from paceline_bench.report.simulated import ELEMENT
-from paceline_bench.report.verdicts import Claim, beyond, judged
+from paceline_bench.report.verdicts import Cell
 
 NODE = Model("one node", "shm")
 FACTORS = (10, 20, 50)
 TRIALS = 5
-LEAST_MEAN = 1.1  # the least of the means that were published (figure 8: 11 %)
 SEED = 2022
 MOST_BLOCKS = 64
 BLOCK_BYTES = 64 << 10
@@ -162,43 +161,23 @@ def figures(files):
     return found
 
 
-def ratios(figure, label, others):
-    """{panel's title: how many times as long the best of the others takes, by size}."""
+def speeds(figure, label, cases):
+    """Cells of a case by the best published static one: {imbalance factor: a Cell for each size}.
+    """
+    others = [case.label for case in cases if case.static and not case.is_ours]
     found = {}
     for panel in figure.panels:
-        lines = {line.label: [p.seconds for p in line.points] for line in panel.lines}
-        best = [min(times) for times in zip(*(lines[other] for other in others))]
-        found[panel.title] = [b / own for b, own in zip(best, lines[label])]
+        lines = {line.label: line.points for line in panel.lines}
+        found[panel.title.rpartition(" ")[2]] = [
+            Cell("simulated", _core.human_bytes(own.bytes),
+                 min(other.seconds for other in rivals) / own.seconds)
+            for own, *rivals in zip(lines[label], *(lines[other] for other in others))]
     return found
 
 
-def gain(named, name, label, cases):
-    """The outcome of a form that is to be faster than forms without an order of arrival."""
-    others = [case.label for case in cases if case.static and not case.is_ours]
-    found = ratios(named[name], label, others)
-    least, most = (pick(pick(each) for each in found.values()) for pick in (min, max))
-    means = [sum(each) / len(each) for each in found.values()]
-    return judged("simulated", f"{least:.2f} to {most:.2f} times as fast as the best static one, "
-                  f"on average {min(means):.2f} to {max(means):.2f}", min(means) >= LEAST_MEAN,
-                  "the model's memory serves all ranks at once")
-
-
-def claims(named):
-    """The Claims about these figures; `named`: {name: Figure}."""
-    small, large = SMALL[2].label, LARGE[3].label
-    leader = ratios(named["figure 7: left"], SMALL[3].label, [small])
-    return [
-        Claim("figure 7", "With 32 ranks the dynamic leader is faster than both algorithms of "
-              "MVAPICH at almost all sizes, by up to 22, 56 and 37 % for MIF 10, 20 and 50.",
-              (gain(named, "figure 7", small, SMALL),
-               beyond("simulated", "arrival leader, what is left: "
-                      f"{span(leader)} times as fast as the dynamic leader"))),
-        Claim("figure 8", "With 4 ranks the chain along the order of arrival is faster than all "
-              "others above 64 KiB, on average by 18, 20 and 11 % for MIF 10, 20 and 50.",
-              (gain(named, "figure 8", large, LARGE),))]
-
-
-def span(by_panel):
-    """The least and the most of all."""
-    values = [value for each in by_panel.values() for value in each]
-    return f"{min(values):.2f} to {max(values):.2f}"
+def cells(named):
+    """{claim: its Cells}; `named`: {name: Figure}."""
+    return {f"{name}: {factor}": found
+            for name, label, cases in (("figure 7", SMALL[2].label, SMALL),
+                                       ("figure 8", LARGE[3].label, LARGE))
+            for factor, found in speeds(named[name], label, cases).items()}

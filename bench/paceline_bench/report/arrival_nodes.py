@@ -9,9 +9,10 @@ import functools
 from paceline import _core
 from paceline.schedules import how, unit_count
 
+from paceline_bench.report.claims import ARRIVAL
 from paceline_bench.report.lines import Figure, Line, Model, Panel, Point
 from paceline_bench.report.simulated import ELEMENT
-from paceline_bench.report.verdicts import Claim, beyond, judged
+from paceline_bench.report.verdicts import Cell
 
 NAME = "ranks that share nodes"
 NETWORK = Model("200 Mbit/s, 2 ranks a node", "lab-200mbit,ranks_per_node=2")
@@ -20,15 +21,13 @@ DRAWN = ("4 x 2", "8 x 2")
 JUDGED = "4 x 2"
 SIZES = tuple(1 << k for k in range(18, 25))   # 256 KiB to 16 MiB
 TABLED = 4 << 20
-FROM = 1 << 20   # shorter messages have a verdict of their own
+FROM = 1 << 20   # goals about calls without a late rank are of longer messages
 LATE = 3         # the rank
 AFTER = (0.5, 1, 2)   # times n/rate of a node's link
 IN_TIME = 0
 STATIC = "without a prediction"
 WAYS = {STATIC: ("stable", False), "fast": ("fast", True), "stable": ("stable", True)}
-GOALS = {"fast": 1.35, "stable": 1.45}   # for a rank that is late by n/rate or more
-MOST_WRONG = 1.25   # of what the call takes without a prediction
-MOST_GIVEN_UP = 1.03   # likewise, while no rank is late
+GOALS = {way: ARRIVAL[f"goal: late, {way}"].high for way in ("fast", "stable")}
 HEADINGS = ("nodes of", "", "no rank late", "named, in time", *(f"late by {at:g}" for at in AFTER),
             f"its node, by {AFTER[-1]:g}")
 
@@ -110,86 +109,36 @@ def figures(files):
         NAME, "left after the last entry, one of a node's ranks late, simulated", about,
         tuple(panel(name, after) for after in (*AFTER, IN_TIME) for name in DRAWN), drawn="ratios",
         table=(HEADINGS, *(row_of(name, way) for name in NODES for way in WAYS)))]
+def late(panel, way):
+    """Cells of what is left if the rank is late."""
+    return [Cell("simulated", f"{_core.human_bytes(point.bytes)}, {panel.title.partition(', ')[2]}",
+                 point.seconds)
+            for line in panel.lines if line.label == way for point in line.points]
 
 
-def is_long(nbytes):
-    """True for messages of FROM and more."""
-    return nbytes >= FROM
+def wrong(panel, way):
+    """Cells of what a wrong guess costs, as a multiple of the call without a prediction."""
+    static, own = ({point.bytes: point.seconds for line in panel.lines if line.label == one
+                    for point in line.points} for one in (STATIC, way))
+    return [Cell("simulated", _core.human_bytes(nbytes), took / static[nbytes], group=way)
+            for nbytes, took in own.items() if nbytes >= FROM]
 
 
-def is_short(nbytes):
-    """True for shorter messages."""
-    return not is_long(nbytes)
+def given_up(way):
+    """Cells of what it costs to be ready to switch, while no rank is late; the same multiple."""
+    return [Cell("simulated", _core.human_bytes(nbytes),
+                 left(NODES[JUDGED], nbytes, way, (), IN_TIME)
+                 / left(NODES[JUDGED], nbytes, STATIC, (), IN_TIME), group=way)
+            for nbytes in SIZES if nbytes >= FROM]
 
 
-def values(figure, name, way, after, fits=is_long):
-    """The time that is left, by size."""
-    return [point.seconds for panel in figure.panels if panel.title == title_of(name, after)
-            for line in panel.lines if line.label == way
-            for point in line.points if fits(point.bytes)]
-
-
-def late(figure, name, way, fits=is_long):
-    """All times that are left if the rank is late by n/rate or more."""
-    return [value for after in AFTER if after >= 1
-            for value in values(figure, name, way, after, fits)]
-
-
-def wrong(figure, name, way):
-    """Cost of a wrong guess, as a multiple of the call without a prediction, by size."""
-    own, static = (values(figure, name, one, IN_TIME) for one in (way, STATIC))
-    return [a / b for a, b in zip(own, static)]
-
-
-def given_up(name, way):
-    """Cost of being ready to switch, while no rank is late; the same multiple."""
-    return [left(NODES[name], nbytes, way, (), IN_TIME) /
-            left(NODES[name], nbytes, STATIC, (), IN_TIME) for nbytes in filter(is_long, SIZES)]
-
-
-def span(found):
-    """The least and the most."""
-    return f"{min(found):.2f} to {max(found):.2f}"
-
-
-def goals_met(figure):
-    """Outcomes: what is left, against the goals."""
-    least = _core.human_bytes(FROM)
-    for way, goal in GOALS.items():
-        found = late(figure, JUDGED, way)
-        yield judged("simulated", f"{way}: {span(found)} from {least} on", max(found) <= goal,
-                     "its passes cost too many messages")
-    short = {way: max(late(figure, JUDGED, way, is_short), default=0) for way in GOALS}
-    said = ", ".join(f"{way} at most {value:.3f}" for way, value in short.items())
-    if all(short.values()):
-        yield judged("simulated", f"below {least}: {said}",
-                     all(value <= GOALS[way] for way, value in short.items()),
-                     "each pass sends messages, which take long to start")
-    static = ", ".join(f"{span(late(figure, name, STATIC))} of {name}" for name in DRAWN)
-    others = ", ".join(f"{way} {span(late(figure, DRAWN[1], way))}" for way in GOALS)
-    yield beyond("simulated", f"without a prediction {static}")
-    yield beyond("simulated", f"of {DRAWN[1]}: {others}")
-
-
-def claims(named):
-    """The Claims about this figure; `named`: {name: Figure}."""
-    figure = named[NAME]
-    return [
-        Claim(NAME, f"In {JUDGED} ranks one that is late by n/rate of a node's link, or by two, "
-              "leaves at most {fast} (fast) and {stable} (stable) n/rate.".format(**GOALS),
-              tuple(goals_met(figure))),
-        of_all(f"A rank that is named late and comes in time costs at most {MOST_WRONG} times what "
-               "no prediction does.", MOST_WRONG, lambda way: wrong(figure, JUDGED, way),
-               "the early ranks' exchange and the passes for the late one cross"),
-        of_all("Calls that may switch take at most 3 % longer while no rank is late.",
-               MOST_GIVEN_UP, lambda way: given_up(JUDGED, way),
-               "the choice while no rank is late follows the ranks that may be late")]
-
-
-def of_all(claim, most, found_of, why):
-    """The Claim that ratios of both numbers are at most so large."""
-    found = {way: found_of(way) for way in GOALS}
-    return Claim(NAME, claim, tuple(
-        judged("simulated", f"{way}: {min(each):.3f} to {max(each):.3f} times from "
-               f"{_core.human_bytes(FROM)} on", max(each) <= most, why)
-        for way, each in found.items()))
+def cells(named):
+    """{claim: its Cells}; `named`: {name: Figure}."""
+    panels = {panel.title: panel for panel in named[NAME].panels}
+    judged = [panels[title_of(JUDGED, after)] for after in AFTER if after >= 1]
+    in_time = panels[title_of(JUDGED, IN_TIME)]
+    return {
+        **{f"goal: late, {way}": [cell for panel in judged for cell in late(panel, way)]
+           for way in GOALS},
+        "goal: named, in time": [cell for way in GOALS for cell in wrong(in_time, way)],
+        "goal: none late": [cell for way in GOALS for cell in given_up(way)]}

@@ -14,7 +14,7 @@ from paceline.schedules import unit_count
 from paceline_bench.report import arrival_parts, gpu
 from paceline_bench.report.lines import Figure, Line, Model, Panel, Point
 from paceline_bench.report.simulated import ELEMENT
-from paceline_bench.report.verdicts import Claim, judged
+from paceline_bench.report.verdicts import Cell
 from paceline_bench.train import perfect
 
 PER_NODE, IMAGES, STEPS = 4, 32, 3
@@ -86,28 +86,17 @@ def figures(files):
                table=(("", *WAYS), *rows))]
 
 
-def claims(named):
-    """The Claims about these figures; `named`: {name: Figure}."""
-    ratios = []
+def cells(named):
+    """{claim: its Cells}; `named`: {name: Figure}."""
+    found = {}
     for panel in named["figure 9"].panels:
-        plain, other = (line.points for line in panel.lines)
-        ratios += [b.seconds / a.seconds for a, b in zip(plain, other)]
-    rows = [[float(cell) for cell in row[1:]] for row in named["figure 10"].table[1:]]
-    leader, chain = ([row[way] / row[1] for row in rows] for way in (2, 3))
-    return [
-        Claim("figure 9", "With the hierarchical algorithm training is up to 17 % faster "
-              "(ResNet-50), 9 % (DenseNet201); VGG16, which is balanced, is not.",
-              (judged("simulated", f"{min(ratios):.3f} to {max(ratios):.3f} times as many images/s",
-                      max(ratios) > 1.05, "the model has no contention that a flat algorithm "
-                      "would add"),), gpu.FITTED),
-        Claim("figure 10", "With Small-PAP inside nodes the hierarchical form is as fast as "
-              "without, with Large-PAP slower.",
-              (judged("simulated", f"{listed(leader)} times as many images/s with the first",
-                      0.98 < min(leader) and max(leader) < 1.02, "not on par"),
-               judged("simulated", f"{listed(chain)} times as many with the second",
-                      max(chain) < 0.99, "in the model the chain costs no more")), gpu.FITTED)]
-
-
-def listed(ratios):
-    """The ratios for a sentence."""
-    return ", ".join(f"{one:.3f}" for one in ratios)
+        flat, other = (line.points for line in panel.lines)
+        found[f"figure 9: {panel.title}"] = [
+            Cell("simulated", f"{b.ranks} ranks", b.seconds / a.seconds)
+            for a, b in zip(flat, other)]
+    for name, way in (("small", SMALL), ("large", LARGE)):
+        at = named["figure 10"].table[0].index(way)
+        plain = named["figure 10"].table[0].index(HIERARCHICAL)
+        found[f"figure 10: {name}"] = [Cell("simulated", row[0], float(row[at]) / float(row[plain]))
+                                       for row in named["figure 10"].table[1:]]
+    return found

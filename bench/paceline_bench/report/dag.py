@@ -9,7 +9,7 @@ from paceline.schedules import unit_count
 
 from paceline_bench.report import dag_linear, dag_replays, training
 from paceline_bench.report.device import SIMULATED
-from paceline_bench.report.lines import Figure, Line, Panel, Point
+from paceline_bench.report.lines import Figure, Line, Panel, Point, nothing
 from paceline_bench.report.networks import EDR
 
 TITLE = "Collectives in the task graph"
@@ -41,8 +41,6 @@ TABLE_2 = {
     ("googlenet", "LP", 2): (0.016, 5.8), ("googlenet", "LP", 3): (0.01, 3.7)}
 WAYS = (("BE", 1), ("MST", 1), ("LP", 1), ("LP", 2), ("BE", 3), ("LP", 3))
 METHODS = {"LP": "linear_pipeline", "MST": "minimum_spanning_tree", "BE": "bidirectional_exchange"}
-NONE = ("Nothing was measured for this figure. `paceline report dag --lab` prints the commands "
-        "that make the files, and --measured FILE takes them.")
 
 
 def seconds_of_step(step, mode, ranks, costs, steps=5):
@@ -99,11 +97,6 @@ def communicating_s(name, method, algorithm, known):
     return sum(call_s(*pair, is_cut, nbytes, known) for nbytes in sizes for pair in pairs)
 
 
-def iteration_s(comm_s, compute_s, algorithm, overlaps):
-    """Seconds of computing and communicating: overlapped as far as possible, or added."""
-    return max(comm_s, compute_s) if overlaps else comm_s + compute_s
-
-
 def profile(name):
     """Table 2: the simulated Panel of a network's communication in an iteration."""
     known = {}
@@ -152,17 +145,18 @@ def make(files):
                "numbered from the first layer on, as the document's loop does. The dashed line is "
                "computing alone.",
                (epochs("resnet50"), epochs("inception-bn"), *lines.epochs()),
-               "" if lines.epochs() else NONE, drawn="times"),
-        dag_replays.figure(files, lines.replays(), NONE),
+               "" if lines.epochs() else nothing("dag"), drawn="times"),
+        dag_replays.figure(files, lines.replays(), nothing("dag")),
         Figure("accuracy", "on pictures held back, over time",
                "Figure 16, which trains on ImageNet; what is trained on here stands in the title. "
                "The learning rate grows with the workers, as there.",
-               tuple(lines.accuracies()), "" if lines.accuracies() else NONE, drawn="curves"),
+               tuple(lines.accuracies()), "" if lines.accuracies() else nothing("dag"),
+               drawn="curves"),
         Figure("loss", "over time",
                "Figure 5: BE, MST and LP in Algorithm 1, LP in Algorithm 2, and Algorithm 3 of LP "
                "and BE, which overlaps. All ways compute the same, so that lines differ by their "
                "time alone.",
-               tuple(lines.losses()), "" if lines.losses() else NONE, drawn="curves"),
+               tuple(lines.losses()), "" if lines.losses() else nothing("dag"), drawn="curves"),
         Figure("table 2", "what an iteration communicates",
                "Every layer's broadcast and reduce (Algorithms 1 and 2), or allreduce (3), one "
                "after the other, in the document's sizes between four GPUs.",

@@ -9,7 +9,6 @@ from paceline import _core
 from paceline_bench.report.device import MACHINE, SIMULATED
 from paceline_bench.report.lines import Figure, Line, Panel, Point
 from paceline_bench.report.simulated import Way, bound_s, seconds
-from paceline_bench.report.verdicts import Claim, beyond, judged
 
 COLLECTIVES = ("broadcast", "reduce", "allreduce")
 METHODS = ("LP", "MST", "BE")
@@ -30,7 +29,6 @@ FORMULAS = {
     ("BE", "broadcast"): "(log p + p - 1) alpha + 2 (p-1)/p n beta",
     ("BE", "reduce"): "2 log p alpha + 2 (p-1)/p n beta",
     ("BE", "allreduce"): "2 log p alpha + 2 (p-1)/p n beta"}
-NEAR = 1.05
 
 
 def formula_s(method, collective, p, n=BYTES, b=BLOCK):
@@ -44,6 +42,12 @@ def formula_s(method, collective, p, n=BYTES, b=BLOCK):
         return twice * math.log2(p) * (alpha + n * beta)
     rounds = math.log2(p) + p - 1 if collective == "broadcast" else 2 * math.log2(p)
     return rounds * alpha + 2 * (p - 1) / p * n * beta
+
+
+def speed_up(method, p, n=BYTES, b=BLOCK):
+    """Equations 2 and 3, of theorem 3.1: LP's speed by another method's."""
+    limit = math.log2(p) if method == "MST" else 2 * (1 - 1 / p)
+    return limit / (1 + (p - 1) * b / n)
 
 
 @lru_cache(maxsize=None)
@@ -102,27 +106,3 @@ def figures():
                "MST, and up to twice as fast as BE. An allreduce by BE sends as little as can be, "
                "so that LP gains nothing over it.",
                tuple(map(ratios, COLLECTIVES)), drawn="ratios")]
-
-
-def claims():
-    """The Claims about both. A pair that allreduces along a chain sends both ways at once, which
-    the formulas do not have: it stands apart."""
-    many = RANKS[1:]
-    off = max(abs(simulated_s(method, collective, ranks) / formula_s(method, collective, ranks) - 1)
-              for method in METHODS for collective in COLLECTIVES for ranks in many)
-    pair = simulated_s("LP", "allreduce", 2) / formula_s("LP", "allreduce", 2)
-    trees = {ranks: [ratio("MST", collective, ranks) for collective in COLLECTIVES]
-             for ranks in many}
-    exchange = [ratio("BE", collective, ranks) for collective in COLLECTIVES for ranks in many]
-    holds = (max(exchange) <= 2 * NEAR and all(
-        max(found) <= NEAR * math.log2(ranks) for ranks, found in trees.items()))
-    return [
-        Claim("table 1", "The costs of LP, MST and BE.", (
-            judged("simulated", f"on 4 to 64 ranks within {100 * off:.1f} % of the formulas",
-                   off <= NEAR - 1, "the schedules are others"),
-            beyond("simulated", f"2 ranks allreduce along a chain in {pair:.2f} of it"))),
-        Claim("theorem 3.1", "LP is up to log p times as fast as MST, and up to twice as fast as "
-              "BE.", (judged(
-                  "simulated", f"MST / LP: {max(trees[4]):.2f} with 4 ranks, {max(trees[64]):.2f} "
-                  f"with 64; BE / LP: {min(exchange):.2f} to {max(exchange):.2f}", holds,
-                  "the ratios are larger"),))]

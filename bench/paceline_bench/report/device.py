@@ -32,6 +32,7 @@ SIMULATED = Model("PCIe x16, simulated", MACHINE)
 LARGEST, MOST_DEVICES = 256 << 20, 8
 SCALED_BYTES = 64 << 20
 FEW = 4  # devices of figure 3
+COUNTS = (2, 4, 8)  # of table 1 and theorem 3.1
 NO_GPU = ("Nothing was measured on a GPU. `./dev gpu` on a machine with one writes a file, as does "
           "`paceline bench --device cuda --json`, and --measured FILE takes it.")
 NO_STAGES = ("Nothing was measured. `paceline bench allreduce --device staged -n 2 --json FILE` "
@@ -89,7 +90,7 @@ def over_devices(collective, most, nbytes):
 
 def theorem(most, nbytes):
     """Theorem 3.1: how many times as long the other two take."""
-    counts = [count for count in (2, 4, 8) if count <= most]
+    counts = [count for count in COUNTS if count <= most]
     made = []
     for collective in devices.WAYS:
         lines = [Line(f"{NAMES[way]} / linear pipeline", EMULATED, tuple(

@@ -1,6 +1,6 @@
 """`paceline report training`: a publication's figures about training with Horovod, again.
 
-S. Barrachina and others: table 2 and the figures 8 to 10 of the publication about pipelined
+A. Castelló and others: table 2 and the figures 8 to 10 of the publication about pipelined
 collectives, whose other figures `paceline report pipelining` has.
 """
 
@@ -8,7 +8,7 @@ from collections import Counter
 
 from paceline_bench.report import horovod_gpus, paired, replays
 from paceline_bench.report.horovod_steps import AUTO, CASES, record_of, speeds, step_of
-from paceline_bench.report.lines import Counted, Figure, Line, Panel, Point
+from paceline_bench.report.lines import Counted, Figure, Line, Panel, Point, nothing
 from paceline_bench.report.networks import EDR
 from paceline_bench.train import perfect
 from paceline_bench.train.published import PUBLISHED
@@ -21,12 +21,10 @@ ABOUT = (
     "Simulated: when gradients become ready was recorded from real passes of these networks on one "
     "core, and is scaled: with 32 pictures a step computes for as long as AUTO communicates; each "
     "allreduce takes what this library's simulator says under the published network. In that model "
-    "a blocking and a non-blocking call are the same. Measured lines are replays of the same "
-    "recordings between nodes, by `paceline train replay`.",
+    "a blocking and a non-blocking call are the same. Measured lines replay DDP's buckets of "
+    "the same recordings between nodes (`paceline train replay`): another loop than Horovod's.",
 )
 NETWORKS = (*PUBLISHED, "gpt")
-NONE = ("Nothing was measured for this figure. `paceline report training --lab` prints the "
-        "commands that make the files, and --measured FILE takes them.")
 COUNTED = Counted("the networks", "their weights, layer by layer, as `paceline train record` "
                   "wrote them")
 
@@ -65,7 +63,8 @@ def make(files):
             "as the others; gpt is not in the document. In the table are ratios of times of the "
             "same launch; a verdict takes ten.",
             (*(panel(name, *case) for case in CASES for name in NETWORKS), *found),
-            "" if found else NONE, drawn="bars", table=paired.table(compared), compared=compared),
+            "" if found else nothing("training"), drawn="bars", table=paired.table(compared),
+            compared=compared),
         horovod_gpus.figure()]
 
 

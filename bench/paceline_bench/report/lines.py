@@ -103,6 +103,13 @@ class Panel:
         return getattr(point, self.over)
 
 
+def nothing(page):
+    """The text of a figure without measurements."""
+    return (f"Nothing was measured for this figure. `paceline report {page} --lab` prints the "
+            "commands that make the files, and --measured FILE takes them. bench/results in "
+            "Paceline's repository has such files.")
+
+
 MOST_LINES = 6  # of a panel: an eye tells no more apart
 
 

@@ -14,7 +14,7 @@ REPORTS = {
     "arrival": "ranks that enter one after the other",
 }
 DOCUMENTS = {
-    "pipelining": "S. Barrachina and others: pipelined collectives in training",
+    "pipelining": "A. Castelló and others: pipelined MPI allreduce in training, 2021",
     "arrival": "P. Alizadeh and others: process arrival patterns, deep learning",
     "linear": "L. Wang and others: efficient communications, arXiv 1611.04255",
     "graph": "A. Mamidala: MPI collectives in task graphs, arXiv 1802.06949",

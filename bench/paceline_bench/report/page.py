@@ -1,5 +1,6 @@
 """A report as one HTML file with its pictures in it, and the CSV beside it."""
 
+import re
 from pathlib import Path
 
 from paceline.profiling.page import made_here
@@ -15,19 +16,29 @@ def origins(parts):
             [origin for origin in found if origin.kind == "measured"])
 
 
-def render(title, about, parts, csv_name, claims=()):
-    """The HTML text; `parts`: Figures."""
+def code(text):
+    """HTML of a text: `words` become code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def render(title, about, parts, csv_name, sources=(), rows=()):
+    """The HTML text; `parts`: Figures, `rows`: verdicts."""
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("paceline_bench.report", "."), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["code"] = code
     models, records = origins(parts)
+    drawn = [(figure, figures.to_svg(figure) if figure.panels else figure.picture,
+              table_of(figure)) for figure in parts]
+    first = next((at for at, (_, picture, _) in enumerate(drawn) if picture), 0)
     return environment.get_template("page.html").render(
-        title=title, about=about, claims=claims, csv=csv_name, models=models, records=records,
-        provenance=made_here(), figures=[
-            (figure, figures.to_svg(figure) if figure.panels else figure.picture, table_of(figure))
-            for figure in parts])
+        title=title, about=about, sources=sources, rows=rows, csv=csv_name, models=models,
+        records=records, provenance=made_here(), first=drawn[first : first + 1],
+        others=drawn[:first] + drawn[first + 1 :])
 
 
 def table_of(figure):
@@ -45,10 +56,10 @@ def table_of(figure):
     return found
 
 
-def write(title, about, parts, file, claims=()):
-    """The page, and the table beside it; returns both names. `claims`: the table on top."""
+def write(title, about, parts, file, sources=(), rows=()):
+    """The page, and the table beside it; returns both names."""
     page = Path(file)
     table = page.with_suffix(".csv")
     tables.write(parts, table)
-    page.write_text(render(title, about, parts, table.name, claims), encoding="utf-8")
+    page.write_text(render(title, about, parts, table.name, sources, rows), encoding="utf-8")
     return page, table

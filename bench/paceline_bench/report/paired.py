@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from paceline_bench.measure import statistics
 from paceline_bench.report.lines import Figure
+from paceline_bench.report.verdicts import Cell
 
 HEADINGS = ("network", "computing by communicating", "network links, MPI", "", "times as fast as",
             "", "95 %", "with perfect links", "launches", "verdict")
@@ -40,6 +41,17 @@ class Compared:
         return self.verdict.word if self.verdict else NO_VERDICT
 
     @property
+    def cell(self):
+        """The Cell of a claim: the speed, with its interval if there is one."""
+        verdict = self.verdict
+        low, high = (1 / verdict.high, 1 / verdict.low) if verdict else (None, None)
+        ratio = "" if self.computing is None else (
+            f", computing {self.computing:g} x communicating")
+        launches = "" if verdict else f", {len(self.ratios)} launches"
+        return Cell("measured", f"{self.model} against {self.other}{ratio}, {self.network}"
+                    f"{launches}", self.gain, low, high, self.peer)
+
+    @property
     def row(self):
         """Cells below HEADINGS."""
         verdict = self.verdict
@@ -71,8 +83,3 @@ def compared(content, network, peer, pairs):
 def table(found):
     """The rows of some Compared; empty for none."""
     return (HEADINGS, *(one.row for one in found)) if found else ()
-
-
-def words_of(gains):
-    """1.02 to 1.25 times."""
-    return f"{min(gains):.2f} to {max(gains):.2f} times"

@@ -1,13 +1,13 @@
 """`paceline report pipelining`: the figures of a publication about pipelined collectives, again.
 
-S. Barrachina and others: the effect of cutting one allreduce into several that run at once, over
+A. Castelló and others: the effect of cutting one allreduce into several that run at once, over
 Open MPI, MPICH and Intel MPI. Its figures 1 to 7 and 11 to 14 are here; 8 to 10 are about training.
 """
 
 from dataclasses import replace
 
 from paceline_bench.report import measured, networks
-from paceline_bench.report.lines import Figure
+from paceline_bench.report.lines import Figure, nothing
 from paceline_bench.report.simulated import Way, line, over_ranks, panel
 
 TITLE = "Pipelining of collectives"
@@ -24,8 +24,6 @@ ABOUT = (
 SEGMENTS = (1, 2, 4, 6, 8)
 SEGMENT_BYTES = tuple(n << 20 for n in (1, 2, 4, 8, 32))
 LARGEST, MOST_RANKS = 1 << 30, 1024
-NONE = ("Nothing was measured for this figure. `paceline report pipelining --lab` prints the "
-        "commands that make the files, and --measured FILE takes them.")
 ALLREDUCE = {"that send 2 (p-1)/p of the message": (
                  "ring", "rabenseifner", "circulant", "double_binary_tree", "dual_root"),
              "that send more": ("ring", "recursive_doubling", "binomial", "chain")}
@@ -205,7 +203,7 @@ def growing(most_ranks):
 
 def figure(name, title, about, simulated, found):
     """A Figure that says so if nothing was measured."""
-    return Figure(name, title, about, (*simulated, *found), "" if found else NONE)
+    return Figure(name, title, about, (*simulated, *found), "" if found else nothing("pipelining"))
 
 
 def make(files, largest=LARGEST, most_ranks=MOST_RANKS):

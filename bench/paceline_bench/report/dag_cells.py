@@ -1,0 +1,98 @@
+"""Cells of the page about task graphs."""
+
+from paceline_bench.report import dag_linear
+from paceline_bench.report.dag import PUBLISHED
+from paceline_bench.report.dag_replays import CHAINED, NUMBERED, READY
+from paceline_bench.report.verdicts import Cell
+
+# us for a key of KVStore auto, by lists, with 100, 400, 1,600 and 6,400 keys:
+# docs/design/0035-kvstore.md, `paceline bench store --keys 100,400,1600,6400`.
+US_PER_KEY = (4.8, 2.9, 2.3, 2.7)
+# ms of a step of ResNet-50, 2 ranks of one node, one launch: the same page, `paceline bench overlap
+# --model resnet50 --batch 1 --repeats 3`.
+STEP_MS = {"funnel": 294, "concom": 323, "depcha": 310}
+OTHERS = ("funnel:numbered", "concom:numbered")
+
+
+def epochs(figure, others, network=""):
+    """Speed of depcha by other types', with more than one worker."""
+    for panel in figure.panels:
+        times = {line.label: {point.ranks: point.seconds for point in line.points}
+                 for line in panel.lines}
+        title = panel.title.partition(",")[0]
+        if "depcha" in times and (panel.lines[0].kind == "measured" or title == network):
+            for other in others:
+                for ranks, took in times.get(other, {}).items():
+                    if ranks > 1 and ranks in times["depcha"]:
+                        yield Cell(panel.lines[0].kind, f"{title}, {other}, {ranks} workers",
+                                   took / times["depcha"][ranks])
+
+
+def replayed(compared, way, others, network=""):
+    """Cells of replays between nodes."""
+    return [one.cell for one in compared
+            if one.way == way and one.other in others and network in ("", one.model)]
+
+
+def communicating(figure, name):
+    """{method and algorithm: seconds} of table 2, simulated."""
+    return next(({line.label: line.points[0].seconds for line in panel.lines}
+                 for panel in figure.of("simulated") if panel.title.startswith(name)), {})
+
+
+def of_table_2(figure):
+    """Table 2, and the speeds of figure 5 that follow from it."""
+    found = {}
+    for name, compute_s in PUBLISHED.items():
+        took = communicating(figure, name)
+        for other in ("BE", "MST"):
+            found[f"table 2: {name}, {other}"] = [Cell(
+                "simulated", "", took["LP Algorithm 1"] / took[f"{other} Algorithm 1"])]
+        found[f"figure 5: {name}"] = [Cell(
+            "simulated", "", (took["BE Algorithm 1"] + compute_s)
+            / max(took["LP Algorithm 3"], compute_s))]
+    return found
+
+
+def losses(figure):
+    """The largest of the last losses, by the smallest, of each network."""
+    for panel in figure.panels:
+        ends = [line.points[-1].value for line in panel.lines]
+        yield Cell("measured", panel.title, max(ends) / min(ends))
+
+
+def of_linear():
+    """Table 1 and theorem 3.1: cells of LP, MST and BE, a verdict for each collective."""
+    places = [(collective, ranks) for collective in dag_linear.COLLECTIVES
+              for ranks in dag_linear.RANKS]
+    found = {"table 1": [
+        Cell("simulated", f"{method} on {ranks}", dag_linear.simulated_s(method, collective, ranks)
+             / dag_linear.formula_s(method, collective, ranks), group=collective)
+        for collective, ranks in places for method in dag_linear.METHODS]}
+    for method in ("MST", "BE"):
+        found[f"theorem 3.1: {method}"] = [
+            Cell("simulated", f"on {ranks}", dag_linear.ratio(method, collective, ranks)
+                 / dag_linear.speed_up(method, ranks), group=collective)
+            for collective, ranks in places]
+    return found
+
+
+def cells(figures):
+    """{claim: its Cells}."""
+    named = {figure.name: figure for figure in figures[:5]}
+    pairs = named["replay"].compared
+    first = named["epoch time"]
+    return {
+        "figures 13, 15": [*epochs(first, ("funnel", "concom"), "resnet50"),
+                           *replayed(pairs, CHAINED, OTHERS, "resnet50"),
+                           *(Cell("measured", f"against {other}, one launch",
+                                  STEP_MS[other] / STEP_MS["depcha"], group="2 ranks of one node")
+                             for other in ("funnel", "concom"))],
+        "figure 14": [*epochs(first, ("funnel",), "inception-bn"),
+                      *replayed(pairs, CHAINED, OTHERS[:1], "inception-bn")],
+        "figures 13-15: auto": [*replayed(pairs, NUMBERED, (CHAINED,)),
+                                *replayed(pairs, READY, ("depcha:ready",))],
+        **of_table_2(named["table 2"]),
+        "figure 5: loss": list(losses(named["loss"])),
+        **of_linear(),
+        "cost per key": [Cell("measured", "", max(US_PER_KEY) / min(US_PER_KEY))]}
