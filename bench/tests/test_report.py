@@ -14,7 +14,7 @@ from paceline import cli
 from paceline.errors import UsageError
 from paceline.profiling.page import check_extra
 from paceline_bench.cli import report as commands
-from paceline_bench.report import lines, measured, page, pipelining, ring
+from paceline_bench.report import figures, lines, measured, page, pipelining, ring
 
 MEASURED_S = 0.123456  # of no simulated line
 BOUND_S = 0.1
@@ -132,6 +132,16 @@ def test_a_page_has_its_sources_on_top_then_a_picture_then_the_verdicts(tmp_path
 
 def test_backticks_become_code_and_nothing_else_becomes_html():
     assert page.code("`a --b` & <c>") == "<code>a --b</code> &amp; &lt;c&gt;"
+
+
+def test_bars_and_their_labels_have_the_unit_of_the_axis():
+    line = lines.Line("a ring", lines.Model("a model", ""), (lines.Point(8, 1, 2e-3, 1e-3, 4e-3),))
+    panel = lines.Panel(40 * "words ", "allreduce", (line,), {1: 1e-3})
+    picture = figures.picture_of(lines.Figure("", "", "", (panel,), drawn="bars"))
+    (axes,) = picture.axes
+    assert axes.get_xlabel() == "time (ms)" and axes.patches[0].get_width() == pytest.approx(2)
+    assert axes.get_yticklabels()[0].get_text() == "a ring\n2 ms, simulated"
+    assert max(map(len, axes.get_title(loc="left").splitlines())) <= figures.TITLE_COLUMNS
 
 
 def test_long_steps_are_announced_on_stderr(monkeypatch, capsys):

@@ -110,7 +110,11 @@ def test_verdicts_follow_the_figures(folder):
     here = ("measured", "")
     assert words(figures_of(folder), "figures 13, 15") == {
         ("simulated", ""): "not measured", here: "reproduced",
+        ("measured", "one machine"): "reproduced",
         ("measured", "2 ranks of one node"): "not reproduced"}
+    cells = dag_cells.cells(figures_of(folder))
+    node = [round(cell.value, 2) for cell in cells["figures 13, 15"] if "node" in cell.group]
+    assert node == [0.95, 1.04] and round(cells["cost per key"][0].value, 2) == 2.09
     slower = trained("depcha", 2, 9.0)
     for file in folder.glob("*.json"):
         content = json.loads(file.read_text())
@@ -120,7 +124,8 @@ def test_verdicts_follow_the_figures(folder):
 
 
 @pytest.mark.parametrize("launches, depcha_s, gain, words", [
-    (10, 1.5, "1.194", "faster"), (10, 1.9, "0.949", "slower"), (9, 1.5, "1.195", "no verdict")])
+    (10, 1.5, "1.194", "faster"), (10, 1.9, "0.949", "slower"), (10, 1.8, "1.000", "undecided"),
+    (9, 1.5, "1.195", "no verdict")])
 def test_verdicts_of_replays_rest_on_ten_launches(tmp_path, launches, depcha_s, gain, words):
     """The ratio is the median of the launches' ratios, faster above 1, its interval beside it."""
     file = tmp_path / "replay.json"

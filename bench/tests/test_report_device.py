@@ -73,7 +73,7 @@ def test_what_was_measured_is_on_the_page(tmp_path, capsys):
                   "LP, best block (measured)", "2 ranks, emulated devices", "copy out", "90 %"):
         assert words in html, words
     assert "Nothing was measured" not in html
-    assert "<td>4 devices: 1.5<td>measured" in html, "LP by MST, in blocks of one length"
+    assert "<td>4 participants on 4 x Some GPU: 1.5<td>measured" in html, "LP by MST"
     assert "<td>broadcast of 1 MiB, 2 ranks, emulated devices: 2.01<td>measured" in html
     with page.with_suffix(".csv").open(newline="") as file:
         rows = [one for one in csv.DictReader(file) if one["kind"] == "measured"]
@@ -81,10 +81,15 @@ def test_what_was_measured_is_on_the_page(tmp_path, capsys):
     assert "measured reproduced" in said
 
 
-def test_participants_that_share_a_gpu_are_no_cells(tmp_path):
-    files = device.read(file_of(tmp_path / "some.json", of_gpus(1, {"LP": 1.25, "MST": 2.0})))
+def test_calls_are_compared_with_calls_in_blocks_of_one_length(tmp_path):
+    files = device.read(file_of(tmp_path / "some.json", of_gpus(1, {
+        "LP": 4.0, "MST": 2.0, "BE": 8.0, "LP, graph": 1.0, "LP, best block": 1.0,
+        "chosen": 1.0})))
     found = device_cells.cells(device.make(files, 1 << 20))
-    assert {cell.kind for cell in found["figure 3: broadcast, MST"]} == {"emulated"}
+    for way, speed in (("MST", 0.5), ("BE", 2)):
+        _, cell = found[f"figure 3: broadcast, {way}"]
+        assert (cell.kind, cell.where, cell.value) == (
+            "measured", "4 participants on 1 x Some GPU", speed)
 
 
 def test_the_csv_of_dev_gpu_is_read(tmp_path):

@@ -35,6 +35,8 @@ def test_a_late_rank_of_a_node_leaves_little_and_its_node_no_more(figure, monkey
             assert float(one) < float(half) < float(in_time)
             assert float(node) == pytest.approx(float(two), abs=0.03)
     assert set(words(figure, monkeypatch).values()) == {"reproduced"}
+    late = arrival_nodes.cells({arrival_nodes.NAME: figure})["goal: late, fast"]
+    assert [cell.where for cell in late] == [f"4 MiB, rank 3 late by {at} n/rate" for at in (1, 2)]
 
 
 def test_forms_that_leave_too_much_or_cost_too_much_are_not_reproduced(figure, monkeypatch):

@@ -121,8 +121,8 @@ def outcomes(tmp_path, name, *contents):
 
 
 def test_launches_decide(tmp_path):
-    place = ("Open MPI v5.0.11: resnet50 against ddp:mpi, computing 1 x communicating, lab of 8 "
-             "nodes, 200mbit each way: ")
+    place = ("lab of 8 nodes, 200mbit each way, Open MPI v5.0.11: resnet50, computing 1 x "
+             "communicating: ")
     good, bad, few = replayed(), replayed(parts_s=2.5), replayed(launches=3, parts_s=2.5)
     (one,) = outcomes(tmp_path, "parts", good)
     assert one.word == "reproduced" and one.found == place + "2.00 (2.00 to 2.00)"

@@ -192,7 +192,7 @@ def test_sizes_stand_beside_those_of_both_tables_2(shown):
     assert rows[0] == ["parameters", "flops,", "forward", "float32"]
     assert rows[1][-4:] == ["25,557,032", "8,178,368,512", "102.2", "MB"]
     assert rows[1][0] == "resnet50,"
-    assert rows[2] == ["Barrachina", "and", "others,", "table", "2", "25,636,712", "8,178,368,512"]
+    assert rows[2] == ["Castelló", "and", "others,", "table", "2", "25,636,712", "8,178,368,512"]
     assert len(rows) == 3, "the other document has no ResNet"
     rows = shown("--model", "alexnet")
     assert rows[2][-2:] == ["62,378,344", "2,270,512,192"] and rows[1][-2:] == ["249.5", "MB"]

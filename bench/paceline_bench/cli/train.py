@@ -67,7 +67,7 @@ def sizes(name, side, classes):
             (f"{name}, {seen}", f"{parameters:,}", f"{flops:,}", f"{nbytes / 1e6:.1f} MB")]
     notes = []
     if counted:
-        rows.append(("Barrachina and others, table 2", *(f"{one:,}" for one in counted), ""))
+        rows.append(("Castelló and others, table 2", *(f"{one:,}" for one in counted), ""))
     if megabytes:
         rows.append(("Wang and others, table 2", "", "", f"{megabytes} MB"))
         notes.append(f"{nbytes / 1e6:.1f} MB are {nbytes / 2**20:.1f} MiB; that document does not "

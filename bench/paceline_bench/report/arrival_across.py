@@ -98,11 +98,6 @@ def by_nodes_s(name, ranks, nbytes, arrivals):
     return residual_s(world, nbytes, NODES, arrivals)
 
 
-def label_of(name):
-    """The label of one of BY_NODES."""
-    return f"{name}, against flat rabenseifner"
-
-
 def hierarchical():
     """The Panel of table 3: the flat algorithm's time as a multiple, mean over sizes."""
     points = {name: [] for name in BY_NODES}
@@ -116,8 +111,9 @@ def hierarchical():
                                   nbytes, NODES, arrivals)
                 ratios.append(flat / by_nodes_s(name, ranks, nbytes, arrivals))
             line.append(Point(ranks, SIZES[-1], sum(ratios) / len(ratios)))
-    lines = tuple(Line(label_of(name), NODES, tuple(line)) for name, line in points.items())
-    return Panel("64 KiB to 64 MiB, mean of ratios", "allreduce", lines, {}, "ranks")
+    lines = tuple(Line(name, NODES, tuple(line)) for name, line in points.items())
+    return Panel("64 KiB to 64 MiB, mean of ratios", "allreduce", lines, {}, "ranks",
+                 value="speed, by flat rabenseifner's")
 
 
 def figures(files):
@@ -143,5 +139,5 @@ def cells(named):
     """{claim: its Cells}; `named`: {name: Figure}."""
     [panel] = named["table 3"].panels
     return {"table 3": [Cell("simulated", f"{point.ranks} ranks", point.seconds)
-                        for line in panel.lines if line.label == label_of(BY_NODES[0])
+                        for line in panel.lines if line.label == BY_NODES[0]
                         for point in line.points]}

@@ -154,9 +154,10 @@ def figures(files):
     found = []
     for name, comparisons in (("figure 7", figure_7()), ("figure 8", figure_8())):
         found += [
-            Figure(name, "inside a node, mean time in the call, simulated", about,
+            Figure(name, "inside a node, message by mean time in the call, simulated", about,
                    panels(comparisons, lambda one: one.inside_s)),
-            Figure(f"{name}: left", "inside a node, last entry to last exit, simulated", about,
+            Figure(f"{name}: left",
+                   "inside a node, message by time from last entry to last exit, simulated", about,
                    panels(comparisons, lambda one: one.after_s))]
     return found
 

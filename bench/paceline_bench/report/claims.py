@@ -21,7 +21,7 @@ MAMIDALA = Source("A. R. Mamidala", "Efficient embedding of MPI collectives in M
 ALIZADEH = Source("P. Alizadeh, Y. H. Temuçin, A. Sojoodi, A. Afsahi",
                   "Efficient process arrival pattern aware collective communication for deep "
                   "learning", "EuroMPI/USA", 2022)
-GOALS = Source("Paceline", "Goals of its own", "docs/design", 2026)
+GOALS = Source("Paceline", "Goals of its own", "docs/design", 2026, "asked")
 
 castello, ueno, wang, mamidala, alizadeh, goal = (
     partial(Claim, source) for source in (CASTELLO, UENO, WANG, MAMIDALA, ALIZADEH, GOALS))
@@ -31,7 +31,7 @@ BUCKETS = ("steps are DDP's with its buckets, not Horovod's, and the MPI chooses
 NO_NCCL = "no NCCL was modelled: its place is taken by sums and copies that cost nothing"
 COMPUTING = "the document has no computing times: a step computes as long as AUTO communicates"
 COMBINING = "the rate of combining, of which the document has none for this network"
-NO_GPUS = "participants of the files share one GPU; the document's have one each"
+SHARED = "the document's GPUs are one for each participant; those of bench/results share one"
 
 PIPELINING = {
     "figure 1": castello(
@@ -117,7 +117,7 @@ DEVICE = {
     **{f"figure 3: {collective}, {way}": wang(
         f"On 4 GPUs LP's {collective} is on average {speed} times as fast as {way} in {where}.",
         f"speed of LP, by {way}, mean of all sizes", str(speed), above=1, low=speed, high=speed,
-        digits=1, note=NO_GPUS)
+        digits=1, note=SHARED)
        for collective, mst, be in (("broadcast", 2.3, 29.2), ("reduce", 8.7, 360.6),
                                    ("allreduce", 7.9, 109.2))
        for way, speed, where in (("MST", mst, "Caffe"), ("BE", be, "Open MPI"))},
@@ -137,7 +137,7 @@ TRAINING = {
         "parameters, by the published ones", "to the last one", low=1, high=1, digits=4),
     "table 2: flops": castello(
         "Flops of a forward pass of the four.", "flops, by the published ones", "to the last one",
-        low=1, high=1, digits=4, note="layers differ, or torch is not installed to count"),
+        low=1, high=1, digits=4, note="without torch nothing counts them"),
     "figure 8": castello(
         "Each network has quite different transfers.",
         "longest gradient, by the longest of ResNet110", above=1),

@@ -22,6 +22,8 @@ ABOUT = (
     "networks; when gradients are ready and weights are needed was recorded from real passes "
     "on a processor, scaled. Measured lines are runs of `paceline train` and `paceline train "
     "replay`.",
+    "`overlap()`, which uses `auto`, is not DDP: it has none of DDP's communication hooks, no "
+    "`join()`, and refuses `mixed_precision` (docs/guide/pytorch.md).",
 )
 WORKERS = range(1, 9)
 MODES = ("funnel", "concom", "depcha", "auto")

@@ -1,5 +1,7 @@
 """Cells of the page about task graphs."""
 
+from dataclasses import replace
+
 from paceline_bench.report import dag_linear
 from paceline_bench.report.dag import PUBLISHED
 from paceline_bench.report.dag_replays import CHAINED, NUMBERED, READY
@@ -30,7 +32,7 @@ def epochs(figure, others, network=""):
 
 def replayed(compared, way, others, network=""):
     """Cells of replays between nodes."""
-    return [one.cell for one in compared
+    return [replace(one.cell, where=f"{one.cell.where}, against {one.other}") for one in compared
             if one.way == way and one.other in others and network in ("", one.model)]
 
 

@@ -3,9 +3,11 @@
 import io
 import itertools
 import math
+import textwrap
 
 from paceline import _core
 from paceline.profiling.pictures import COLOURS, SETTINGS
+from paceline.units import unit_of
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
@@ -13,6 +15,7 @@ HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
 BOUND = {"color": "#555555", "linestyle": (0, (6, 3)), "linewidth": 1.2, "zorder": 1}
 MARKED = (BOUND["linestyle"], ":", "-.")  # several marks of a panel
 PANEL_INCHES = (6.2, 4.0)
+TITLE_COLUMNS = 60
 
 
 def styles():
@@ -77,24 +80,26 @@ def draw_lines(axes, panel):
 
 def draw_bars(axes, panel):
     """One time for each line, the shortest on top; whiskers are intervals."""
-    from paceline.units import human_time
-
+    unit, scale = unit_of(line_end(panel.lines))
     lines = sorted(panel.lines, key=lambda line: -line.points[0].seconds)
     hatches = itertools.cycle(HATCHES)
     for place, line in enumerate(lines):
         point = line.points[0]
         ends = None
         if point.low_s:
-            ends = [[point.seconds - point.low_s], [point.high_s - point.seconds]]
-        axes.barh(place, point.seconds, xerr=ends, height=0.6, capsize=4, hatch=next(hatches),
-                  color=COLOURS[place % len(COLOURS)], alpha=0.75, edgecolor="#222222")
+            ends = [[(point.seconds - point.low_s) / scale],
+                    [(point.high_s - point.seconds) / scale]]
+        axes.barh(place, point.seconds / scale, xerr=ends, height=0.6, capsize=4,
+                  hatch=next(hatches), color=COLOURS[place % len(COLOURS)], alpha=0.75,
+                  edgecolor="#222222")
     axes.set_yticks(range(len(lines)), [
-        f"{line.label}\n{human_time(line.points[0].seconds)}, {line.kind}" for line in lines])
+        f"{line.label}\n{line.points[0].seconds / scale:.3g} {unit}, {line.kind}"
+        for line in lines])
     for bound in panel.bounds.values():
-        axes.axvline(bound, label="bound", **{**BOUND, "zorder": 4})
+        axes.axvline(bound / scale, label="bound", **{**BOUND, "zorder": 4})
     axes.locator_params(axis="x", nbins=6)
-    axes.set_xlabel("time (s)")
-    axes.set_xlim(0, 1.08 * line_end(lines))
+    axes.set_xlabel(f"time ({unit})")
+    axes.set_xlim(0, 1.08 * line_end(lines) / scale)
 
 
 def draw_ratios(axes, panel):
@@ -116,16 +121,17 @@ def draw_ratios(axes, panel):
 
 
 def draw_times(axes, panel):
-    """Seconds over ranks, with the bound."""
+    """Times over ranks, with the bound."""
+    unit, scale = unit_of(max(p.seconds for line in panel.lines for p in line.points))
     for line, style in zip(panel.lines, styles()):
-        axes.plot([p.ranks for p in line.points], [p.seconds for p in line.points],
+        axes.plot([p.ranks for p in line.points], [p.seconds / scale for p in line.points],
                   label=line.legend, **style)
     if panel.bounds:
         known = sorted(panel.bounds)
-        axes.plot(known, [panel.bounds[at] for at in known], label="bound", **BOUND)
+        axes.plot(known, [panel.bounds[at] / scale for at in known], label="bound", **BOUND)
     axes.set_xticks(sorted({p.ranks for line in panel.lines for p in line.points}))
     axes.set_xlabel("ranks")
-    axes.set_ylabel("time (s)")
+    axes.set_ylabel(f"time ({unit})")
     axes.set_ylim(bottom=0)
 
 
@@ -174,7 +180,7 @@ def picture_of(figure):
         if panel is None:
             axes.axis("off")
             continue
-        axes.set_title(panel.title, loc="left")
+        axes.set_title("\n".join(textwrap.wrap(panel.title, TITLE_COLUMNS)), loc="left")
         axes.grid(axis="x" if figure.drawn == "bars" else "y", color="#dddddd", linewidth=0.7)
         axes.set_axisbelow(True)
         DRAWN[figure.drawn](axes, panel)

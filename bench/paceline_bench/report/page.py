@@ -23,6 +23,11 @@ def code(text):
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
+def number(value):
+    """268,435,456, or 13.47: no exponents."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
+
+
 def render(title, about, parts, csv_name, sources=(), rows=()):
     """The HTML text; `parts`: Figures, `rows`: verdicts."""
     import jinja2
@@ -30,7 +35,7 @@ def render(title, about, parts, csv_name, sources=(), rows=()):
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("paceline_bench.report", "."), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["code"] = code
+    environment.filters |= {"code": code, "number": number}
     models, records = origins(parts)
     drawn = [(figure, figures.to_svg(figure) if figure.panels else figure.picture,
               table_of(figure)) for figure in parts]

@@ -9,6 +9,7 @@ from paceline_bench.report.verdicts import Cell
 HEADINGS = ("network", "computing by communicating", "network links, MPI", "", "times as fast as",
             "", "95 %", "with perfect links", "launches", "verdict")
 NO_VERDICT = "no verdict"
+DIGITS = 3
 
 
 @dataclass(frozen=True)
@@ -30,36 +31,42 @@ class Compared:
         return 1 / statistics.summarize([[one] for one in self.ratios]).median
 
     @property
-    def verdict(self):
-        """The statistics.Verdict; None of too few launches."""
-        enough = len(self.ratios) >= statistics.LEAST_LAUNCHES
-        return statistics.judge(self.ratios) if enough else None
+    def interval(self):
+        """Limits of the gain; None of too few launches."""
+        if len(self.ratios) < statistics.LEAST_LAUNCHES:
+            return None
+        low, high = statistics.interval(self.ratios)
+        return 1 / high, 1 / low
 
     @property
     def word(self):
-        """The word of the verdict."""
-        return self.verdict.word if self.verdict else NO_VERDICT
+        """Faster or slower, if the whole interval is, as printed."""
+        if not self.interval:
+            return NO_VERDICT
+        low, high = (round(end, DIGITS) for end in self.interval)
+        return "faster" if low > 1 else "slower" if high < 1 else "undecided"
 
     @property
     def cell(self):
         """The Cell of a claim: the speed, with its interval if there is one."""
-        verdict = self.verdict
-        low, high = (1 / verdict.high, 1 / verdict.low) if verdict else (None, None)
         ratio = "" if self.computing is None else (
             f", computing {self.computing:g} x communicating")
-        launches = "" if verdict else f", {len(self.ratios)} launches"
-        return Cell("measured", f"{self.model} against {self.other}{ratio}, {self.network}"
-                    f"{launches}", self.gain, low, high, self.peer)
+        launches = "" if self.interval else f", {len(self.ratios)} launches"
+        return Cell("measured", f"{self.model}{ratio}{launches}", self.gain,
+                    *(self.interval or (None, None)), self.place)
+
+    @property
+    def place(self):
+        """The network, and the MPI if there is one."""
+        return f"{self.network}, {self.peer}" if self.peer else self.network
 
     @property
     def row(self):
         """Cells below HEADINGS."""
-        verdict = self.verdict
-        interval = f"{1 / verdict.high:.3f} to {1 / verdict.low:.3f}" if verdict else ""
-        where = f"{self.network}, {self.peer}" if self.peer else self.network
-        return (self.model, "" if self.computing is None else f"{self.computing:g}", where,
-                self.way, self.other, f"{self.gain:.3f}", interval, f"{self.perfect:.3f}",
-                str(len(self.ratios)), self.word)
+        interval = " to ".join(f"{end:.{DIGITS}f}" for end in self.interval or ())
+        return (self.model, "" if self.computing is None else f"{self.computing:g}", self.place,
+                self.way, self.other, f"{self.gain:.{DIGITS}f}", interval,
+                f"{self.perfect:.{DIGITS}f}", str(len(self.ratios)), self.word)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ class Source:
     title: str
     where: str
     year: int
+    verb: str = "published"  # or asked
 
     @property
     def words(self):
@@ -128,7 +129,7 @@ def verdict(claim, cells):
     if claim.fitted and cells[0].kind != "measured":
         return NOT_MEASURED, f"fitted: {claim.fitted}"
     if claim.outside(off):
-        return DIRECTION, f"{off:.{claim.digits}f}; published: {claim.printed}"
+        return DIRECTION, f"{off:.{claim.digits}f}; {claim.source.verb}: {claim.printed}"
     return REPRODUCED, ""
 
 
