@@ -79,9 +79,10 @@ def command(context):
     """Draw what was published about collectives, again.
 
     Without a name it lists the reports, and all figures and tables of the publications with the
-    report that has them. Each report is simulated, and measured where there are files: a page with
-    pictures, and a CSV with all points; every line says whether it was measured or simulated. Needs
-    what `pip install 'paceline-bench[report]'` brings.
+    report that has them. Each report is simulated, and measured where there are files, by default
+    those that a clone keeps in bench/results: a page with pictures, and a CSV with all points;
+    every line says whether it was measured or simulated. Needs what `pip install
+    'paceline-bench[report]'` brings.
 
     \b
     paceline report

@@ -10,7 +10,7 @@ REPORTS = {
     "ring": "a pipelined ring, an MPI's allreduce, a plain ring",
     "device": "linear pipelines between devices",
     "dag": "KVStore and BSP-SGD: epochs, accuracy, loss, profile",
-    "training": "other allreduces under Horovod's loop",
+    "training": "other allreduces in Horovod's loop, and in DDP's",
     "arrival": "ranks that enter one after the other",
 }
 DOCUMENTS = {
