@@ -107,18 +107,18 @@ def test_a_negative_result_stays(with_file):
 
 @in_long
 def test_without_files_nothing_is_invented(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "RESULTS", tmp_path)
+    monkeypatch.setattr(measured, "RESULTS", tmp_path / "none")
     html, rows = small(tmp_path)
     assert {row["kind"] for row in rows} == {"simulated"} and mislabelled(rows) == []
-    assert "(measured)" not in html and html.count("Nothing was measured for this figure") == 9
+    assert "(measured)" not in html and html.count("This installation has no measurements") == 9
 
 
 def test_the_repositorys_results_are_shown_where_none_are_given(tmp_path):
     html, rows = run("ring", "--html", tmp_path / "ring.html")
-    assert "Nothing was measured" not in html
+    assert "No file that was read" not in html
     assert any(row["origin"].startswith("ring.csv, ") for row in rows)
     for name in commands.DEFAULTS.values():
-        assert (commands.RESULTS / name).is_file(), name
+        assert (measured.RESULTS / name).is_file(), name
 
 
 def test_a_page_has_its_sources_on_top_then_a_picture_then_the_verdicts(tmp_path, file):
@@ -166,7 +166,7 @@ def test_ring(tmp_path, file):
     own = next(row for row in rows if row["line"] == "the MPI, blocking")
     assert (own["low_s"], own["high_s"], own["kind"]) == ("0.12", "0.13", "measured")
     assert not any("no reduce" in row["line"] for row in rows)
-    assert html.count("Nothing was measured") == 1  # of what was not warmed up
+    assert html.count("No file that was read") == 1  # of what was not warmed up
 
 
 def test_ring_without_warm_up(tmp_path, file):
@@ -182,7 +182,7 @@ def test_ring_without_warm_up(tmp_path, file):
     html, rows = run("ring", "--measured", path, "--html", tmp_path / "ring.html")
     assert ">lab of 8 nodes, 200mbit each way, MPICH Version: 5: 7.5<" in html
     assert {row["figure"] for row in rows if row["kind"] == "measured"} == {"not warmed up"}
-    assert html.count("Nothing was measured") == 1
+    assert html.count("No file that was read") == 1
 
 
 def test_a_folder_stands_for_the_files_in_it(tmp_path, file, capsys):

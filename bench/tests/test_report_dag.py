@@ -7,13 +7,13 @@ import pytest
 from length import in_long
 from paceline import cli
 from paceline.errors import UsageError
-from paceline_bench.cli import report as commands
 from paceline_bench.report import (
     claims,
     dag,
     dag_cells,
     dag_linear,
     dag_replays,
+    measured,
     training,
     verdicts,
 )
@@ -77,7 +77,7 @@ def test_a_page_of_simulated_and_measured_lines(folder, tmp_path, capsys):
             ("replay", "measured"), ("table 1", "simulated"),
             ("theorem 3.1", "simulated")} == kinds
     assert "<td>log p (alpha + n beta)" in page and "<td>52.7 %" in page
-    assert "BE Algorithm 1" in page and "Nothing was measured" not in page
+    assert "BE Algorithm 1" in page and "No file that was read" not in page
     accuracies = [float(row["value"]) for row in rows if row["figure"] == "accuracy"]
     assert max(accuracies) == pytest.approx(0.6)
     assert sum(row["figure"] == "loss" for row in rows) <= 2 * training.MOST_POINTS
@@ -87,10 +87,10 @@ def test_a_page_of_simulated_and_measured_lines(folder, tmp_path, capsys):
 
 @in_long
 def test_without_files_it_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "RESULTS", tmp_path)
+    monkeypatch.setattr(measured, "RESULTS", tmp_path / "none")
     page, rows = run(tmp_path)
     assert {row["kind"] for row in rows} == {"simulated"}
-    assert page.count("Nothing was measured for this figure") == 4
+    assert page.count("This installation has no measurements") == 4
 
 
 def figures_of(folder):

@@ -7,14 +7,13 @@ import pytest
 from length import in_long
 from paceline import cli
 from paceline.errors import UsageError
-from paceline_bench.cli import report as commands
-from paceline_bench.report import claims, device, device_cells, verdicts
+from paceline_bench.report import claims, device, device_cells, measured, verdicts
 
 
 @in_long
 def test_the_page(tmp_path, capsys, monkeypatch):
     page = tmp_path / "device.html"
-    monkeypatch.setattr(commands, "RESULTS", tmp_path)
+    monkeypatch.setattr(measured, "RESULTS", tmp_path / "none")
     assert cli.main(["report", "device", "--largest", "1MiB", "--html", str(page)]) == 0
     html = page.read_text()
     for words in ("table 1", "Theorem 3.1", "Figure 3", "Figure 4", "linear pipeline (emulated)",
@@ -72,7 +71,7 @@ def test_what_was_measured_is_on_the_page(tmp_path, capsys):
     for words in ("broadcast, 4 participants on 4 x Some GPU", "broadcast of 1 MiB, measured",
                   "LP, best block (measured)", "2 ranks, emulated devices", "copy out", "90 %"):
         assert words in html, words
-    assert "Nothing was measured" not in html
+    assert "No file that was read" not in html
     assert "<td>4 participants on 4 x Some GPU: 1.5<td>measured" in html, "LP by MST"
     assert "<td>broadcast of 1 MiB, 2 ranks, emulated devices: 2.01<td>measured" in html
     with page.with_suffix(".csv").open(newline="") as file:

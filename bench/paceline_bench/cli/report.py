@@ -8,13 +8,10 @@ import click
 from paceline.cli.common import Number, Size, console, file_option
 from rich.markup import escape
 
-import paceline_bench
-
 SILENT_S = 5
-# Measurements of the repository, which a page shows if none are given; no wheel has them.
-RESULTS = Path(paceline_bench.__file__).parents[1] / "results"
-DEFAULTS = {"pipelining": "pipelining.csv", "ring": "ring.csv", "device": "gpu.csv",
-            "dag": "replay.csv", "training": "horovod.csv"}
+DEFAULTS = {  # files of bench/results that a page shows if none are given
+    "pipelining": "pipelining.csv", "ring": "ring.csv", "device": "gpu.csv", "dag": "replay.csv",
+    "training": "horovod.csv"}
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
                         type=click.Path(exists=True, path_type=Path),
                         help="Records of `./dev lab bench --json` or `paceline bench --json`, or "
@@ -57,7 +54,7 @@ def make(name, module, cells, paths, page, **limits):
 
     reader = getattr(module, "read", measured.read)
     check_extra()
-    kept = RESULTS / DEFAULTS.get(name, "")
+    kept = measured.RESULTS / DEFAULTS.get(name, "")
     files = [file for path in paths or ([kept] if kept.is_file() else ())
              for file in files_in(path)]
     read = [part for file in files for part in reader(file)]

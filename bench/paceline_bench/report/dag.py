@@ -9,7 +9,8 @@ from paceline.schedules import unit_count
 
 from paceline_bench.report import dag_linear, dag_replays, training
 from paceline_bench.report.device import SIMULATED
-from paceline_bench.report.lines import Figure, Line, Panel, Point, nothing
+from paceline_bench.report.lines import Figure, Line, Panel, Point
+from paceline_bench.report.measured import nothing
 from paceline_bench.report.networks import EDR
 
 TITLE = "Collectives in the task graph"

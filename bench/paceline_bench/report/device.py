@@ -33,10 +33,10 @@ LARGEST, MOST_DEVICES = 256 << 20, 8
 SCALED_BYTES = 64 << 20
 FEW = 4  # devices of figure 3
 COUNTS = (2, 4, 8)  # of table 1 and theorem 3.1
-NO_GPU = ("Nothing was measured on a GPU. `./dev gpu` on a machine with one writes a file, as does "
-          "`paceline bench --device cuda --json`, and --measured FILE takes it.")
-NO_STAGES = ("Nothing was measured. `paceline bench allreduce --device staged -n 2 --json FILE` "
-             "makes a file, also without a GPU, and --measured FILE takes it.")
+NO_GPU = ("No file that was read measures a GPU. `./dev gpu` on a machine with one writes a file, "
+          "as does `paceline bench --device cuda --json`, and --measured FILE takes it.")
+NO_STAGES = ("No file that was read has the stages. `paceline bench allreduce --device staged -n 2 "
+             "--json FILE` makes a file, also without a GPU, and --measured FILE takes it.")
 NAMES = {"LP": "linear pipeline", "MST": "spanning tree", "BE": "bidirectional exchange",
          devices.OWN_BLOCK: "linear pipeline, own block", devices.CHOSEN: "chosen"}
 

@@ -8,7 +8,8 @@ from collections import Counter
 
 from paceline_bench.report import horovod_gpus, paired, replays
 from paceline_bench.report.horovod_steps import AUTO, CASES, record_of, speeds, step_of
-from paceline_bench.report.lines import Counted, Figure, Line, Panel, Point, nothing
+from paceline_bench.report.lines import Counted, Figure, Line, Panel, Point
+from paceline_bench.report.measured import nothing
 from paceline_bench.report.networks import EDR
 from paceline_bench.train import perfect
 from paceline_bench.train.published import PUBLISHED

@@ -103,13 +103,6 @@ class Panel:
         return getattr(point, self.over)
 
 
-def nothing(page):
-    """The text of a figure without measurements."""
-    return (f"Nothing was measured for this figure. `paceline report {page} --lab` prints the "
-            "commands that make the files, and --measured FILE takes them. A clone of Paceline's "
-            "repository has measurements in bench/results; a wheel has none.")
-
-
 MOST_LINES = 6  # of a panel: an eye tells no more apart
 
 

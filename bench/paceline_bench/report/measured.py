@@ -9,10 +9,21 @@ from pathlib import Path
 from paceline.errors import UsageError
 from paceline.files import read_json
 
+import paceline_bench
 from paceline_bench.measure import campaign
 from paceline_bench.report.lines import Line, Panel, Point, Records, split
 
+RESULTS = Path(paceline_bench.__file__).parents[1] / "results"  # of a clone; no wheel has them
 NEEDED = ("machine", "date", "command", "records")
+
+
+def nothing(page):
+    """The text of a figure that no file measures."""
+    missing = ("No file that was read measures this figure." if RESULTS.is_dir() else
+               "This installation has no measurements; Paceline's repository keeps some in "
+               "bench/results.")
+    return (f"{missing} `paceline report {page} --lab` prints the commands that measure it, and "
+            "--measured FILE takes what they write.")
 
 
 @dataclass(frozen=True)

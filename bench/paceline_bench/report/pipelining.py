@@ -7,7 +7,7 @@ Open MPI, MPICH and Intel MPI. Its figures 1 to 7 and 11 to 14 are here; 8 to 10
 from dataclasses import replace
 
 from paceline_bench.report import measured, networks
-from paceline_bench.report.lines import Figure, nothing
+from paceline_bench.report.lines import Figure
 from paceline_bench.report.simulated import Way, line, over_ranks, panel
 
 TITLE = "Pipelining of collectives"
@@ -203,7 +203,8 @@ def growing(most_ranks):
 
 def figure(name, title, about, simulated, found):
     """A Figure that says so if nothing was measured."""
-    return Figure(name, title, about, (*simulated, *found), "" if found else nothing("pipelining"))
+    return Figure(name, title, about, (*simulated, *found),
+                  "" if found else measured.nothing("pipelining"))
 
 
 def make(files, largest=LARGEST, most_ranks=MOST_RANKS):

@@ -9,7 +9,7 @@ from paceline import _core
 from paceline.schedules import how, unit_count
 
 from paceline_bench.report import measured, networks
-from paceline_bench.report.lines import Figure, Line, Panel, Point, nothing
+from paceline_bench.report.lines import Figure, Line, Panel, Point
 from paceline_bench.report.simulated import ELEMENT, Way, bound_s, line
 
 TITLE = "A ring as a software pipeline"
@@ -82,12 +82,12 @@ def make(files):
         Figure("measured", "the median and its 95 % interval",
                "Between the whiskers lies the median of all runs, with a confidence of 95 %; "
                "nothing is assumed about the shape of the noise. The dashed line is the bound.",
-               tuple(found), "" if found else nothing("ring"), drawn="bars"),
+               tuple(found), "" if found else measured.nothing("ring"), drawn="bars"),
         Figure("not warmed up", "the first ten calls of new processes",
                "Each library alone in processes that were just started. Bars are the median of all "
                "ten, whiskers the fastest and the slowest call. The right whisker includes what "
                "a library opens, registers or compiles when it is first called.",
-               tuple(cold), "" if cold else nothing("ring"), drawn="bars")]
+               tuple(cold), "" if cold else measured.nothing("ring"), drawn="bars")]
 
 
 FOLDER = "build/ring"
