@@ -7,11 +7,11 @@ from paceline_bench.report.dag import PUBLISHED
 from paceline_bench.report.dag_replays import CHAINED, NUMBERED, READY
 from paceline_bench.report.verdicts import Cell
 
-# us for a key of KVStore auto, by lists, with 100, 400, 1,600 and 6,400 keys:
-# docs/design/0035-kvstore.md, `paceline bench store --keys 100,400,1600,6400`.
+# us for a key of KVStore auto, by lists, with 100, 400, 1,600 and 6,400 keys: `paceline bench store
+# --keys 100,400,1600,6400`, 2 ranks on 2 cores of an AMD EPYC, 2026-11-25.
 US_PER_KEY = (4.8, 2.9, 2.3, 2.7)
-# ms of a step of ResNet-50, 2 ranks of one node, one launch: the same page, `paceline bench overlap
-# --model resnet50 --batch 1 --repeats 3`.
+# ms of a step of ResNet-50, 2 ranks of one node, one launch: `paceline bench overlap --model
+# resnet50 --batch 1 --repeats 3`, the same machine.
 STEP_MS = {"funnel": 294, "concom": 323, "depcha": 310}
 OTHERS = ("funnel:numbered", "concom:numbered")
 
