@@ -89,7 +89,7 @@ BOUNDS = {
         "figure 10: small": FORMULA, "figure 10: large": SLOWER,
         "goal: late, fast": "R 1.35 N 1.36", "goal: late, stable": "R 1.45 N 1.46",
         "goal: named, in time": "R 1.25 N 1.26", "goal: none late": "R 1.030 N 1.031",
-        "goal: random": "R 1.020 N 1.021"},
+        "goal: random": "R 1.005 N 1.006"},
 }
 
 

@@ -40,8 +40,8 @@ class EntryBook {
   // arguments at the same place in the sequence of such calls; calls with a tag, if the tags and
   // the powers of two of the counts are equal.
   bool decide(const NodeEntries& node, std::uint64_t call, const Fingerprint& fingerprint);
-  // Tells whether this rank takes turns with others on a core.
-  void take_turns(bool takes_turns) { takes_turns_ = takes_turns; }
+  // True if this rank takes turns with others on a core.
+  void set_takes_turns(bool takes_turns) { takes_turns_ = takes_turns; }
   // Record the times of the call decided last; seconds of a clock that all ranks share.
   void enter(const NodeEntries& node, double now_s);
   void leave(const NodeEntries& node, double now_s);

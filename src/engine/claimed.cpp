@@ -24,7 +24,7 @@ ClaimedOperation::ClaimedOperation(std::shared_ptr<const CompiledSchedule> bound
 }
 
 EntryBook& ClaimedOperation::entry_book() const {
-  return channel_.entries[shm_ == &channel_.shm->first() ? 0 : 1];
+  return channel_.entry_books[shm_ == &channel_.shm->first() ? 0 : 1];
 }
 
 NodeEntries ClaimedOperation::node_entries() const {

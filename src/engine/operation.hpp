@@ -27,7 +27,7 @@ struct Channel {
   const std::vector<int>* ranks = nullptr;  // position -> rank of the transport
   ShmChannels* shm = nullptr;
   double (*now_s)() = nullptr;   // if given, slow copies into the stage are noticed
-  EntryBook* entries = nullptr;  // for calls that may go by arrival: one for each of shm's channels
+  EntryBook* entry_books = nullptr;   // of calls that may go by arrival, by channel of `shm`
 };
 
 // One rank's buffers, as this process sees them.

@@ -92,7 +92,7 @@ std::string CommunicatorState::evidence(const Call& call, const Problem& problem
                                           const Choice& usual) {
   const auto other = by_arrival(call, problem, usual);
   if (!other) return {};
-  const auto e = group->entries[0].evidence(prepare(call).fingerprint);
+  const auto e = group->entry_books[0].evidence(prepare(call).fingerprint);
   if (!e) return "; arrivals in the node: no such call has been seen at this place";
   return str("; arrivals in the node, of ", e->calls, " calls: a rank came late in ", e->late,
              " of the last 32; then ", in_us(e->usual_ns), " us are left as usual, ",
@@ -177,7 +177,7 @@ std::shared_ptr<ActiveOp> CommunicatorState::free_op(Prepared& prepared) {
   active->group = group;
   active->operation = operation_of(
       prepared, Channel{group->context, &group->ranks, group->shm.get(), now_s,
-                        group->entries.data()});
+                        group->entry_books.data()});
   prepared.active_ops.push_back(active);
   return active;
 }

@@ -5,14 +5,9 @@ from dataclasses import replace
 from paceline_bench.report import dag_linear
 from paceline_bench.report.dag import PUBLISHED
 from paceline_bench.report.dag_replays import CHAINED, NUMBERED, READY
+from paceline_bench.report.measured import rows_of
 from paceline_bench.report.verdicts import Cell
 
-# us for a key of KVStore auto, by lists, with 100, 400, 1,600 and 6,400 keys: `paceline bench store
-# --keys 100,400,1600,6400`, 2 ranks on 2 cores of an AMD EPYC, 2026-11-25.
-US_PER_KEY = (4.8, 2.9, 2.3, 2.7)
-# ms of a step of ResNet-50, 2 ranks of one node, one launch: `paceline bench overlap --model
-# resnet50 --batch 1 --repeats 3`, the same machine.
-STEP_MS = {"funnel": 294, "concom": 323, "depcha": 310}
 OTHERS = ("funnel:numbered", "concom:numbered")
 
 
@@ -79,6 +74,19 @@ def of_linear():
     return found
 
 
+def in_a_node():
+    """Speed of depcha by other types', for a step of ResNet-50 on 2 ranks of one node."""
+    took = {row["type"]: float(row["step_ms"]) for row in rows_of("overlap.csv")}
+    return [Cell("measured", f"against {other}, one launch", took[other] / took["depcha"],
+                 group="2 ranks of one node") for other in took if other != "depcha"]
+
+
+def per_key():
+    """The most that a key of KVStore auto takes, by the least."""
+    took = [float(row["us_per_key"]) for row in rows_of("store.csv")]
+    return [Cell("measured", "", max(took) / min(took))] if took else []
+
+
 def cells(figures):
     """{claim: its Cells}."""
     named = {figure.name: figure for figure in figures[:5]}
@@ -87,9 +95,7 @@ def cells(figures):
     return {
         "figures 13, 15": [*epochs(first, ("funnel", "concom"), "resnet50"),
                            *replayed(pairs, CHAINED, OTHERS, "resnet50"),
-                           *(Cell("measured", f"against {other}, one launch",
-                                  STEP_MS[other] / STEP_MS["depcha"], group="2 ranks of one node")
-                             for other in ("funnel", "concom"))],
+                           *in_a_node()],
         "figure 14": [*epochs(first, ("funnel",), "inception-bn"),
                       *replayed(pairs, CHAINED, OTHERS[:1], "inception-bn")],
         "figures 13-15: auto": [*replayed(pairs, NUMBERED, (CHAINED,)),
@@ -97,4 +103,4 @@ def cells(figures):
         **of_table_2(named["table 2"]),
         "figure 5: loss": list(losses(named["loss"])),
         **of_linear(),
-        "cost per key": [Cell("measured", "", max(US_PER_KEY) / min(US_PER_KEY))]}
+        "cost per key": per_key()}

@@ -1,6 +1,7 @@
 """Measured lines: from files that `paceline bench --json` or `./dev lab bench --json` wrote, and
 from campaigns of them (bench/results)."""
 
+import csv
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,6 +25,14 @@ def nothing(page):
                "bench/results.")
     return (f"{missing} `paceline report {page} --lab` prints the commands that measure it, and "
             "--measured FILE takes what they write.")
+
+
+def rows_of(name):
+    """The rows of a table of bench/results, below its command; empty where there is none."""
+    if not (RESULTS / name).is_file():
+        return []
+    lines = (RESULTS / name).read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,10 @@ class Positions {
     claims::publish(claimed(), call_, position, shm_->rank());
     return position;
   }
-  // Sets what leave() calls, just before this rank leaves the call.
-  void before_leaving(std::function<void()> told) { told_ = std::move(told); }
+  // Sets the function that leave() calls, just before this rank leaves the call.
+  void before_leaving(std::function<void()> hook) { hook_ = std::move(hook); }
   void leave() const {
-    if (told_) told_();
+    if (hook_) hook_();
   }
   ShmChannel& shm() const { return *shm_; }
   std::uint64_t call() const { return call_; }   // in that channel
@@ -60,7 +60,7 @@ class Positions {
   std::uint64_t call_ = 0;
   std::vector<int> ranks_;   // by position
   bool are_ranks_ = false;
-  std::function<void()> told_;
+  std::function<void()> hook_;
   int looks_ = 0;            // for mismatches
 };
 

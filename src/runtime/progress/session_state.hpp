@@ -55,7 +55,7 @@ struct Group {
   std::map<int, std::string> call_sites;   // of each rank of the world when the group broke
   std::unique_ptr<ShmChannels> shm;   // to its ranks on this node; null: they share no memory
   bool one_node = false;              // `shm` reaches all its ranks
-  std::array<EntryBook, 2> entries;   // of calls that may go by arrival, for each channel of `shm`
+  std::array<EntryBook, 2> entry_books;   // of calls that may go by arrival, by channel of `shm`
   std::atomic<std::uint32_t> profile_turn{0}, profile_calls{0};   // in the recorder of that turn
   std::uint32_t profile_id = 0;
   std::shared_ptr<Overlap> overlap;   // the latest one

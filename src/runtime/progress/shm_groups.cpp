@@ -59,7 +59,7 @@ void ShmGroups::add(Group& group) {
   StagingBuffers* const buffers = state_.transport->stages();
   if (buffers && mates.size() > 1 && (is_whole || config.node_staging > 0))
     group.shm = std::make_unique<ShmChannels>(*buffers, group.context, mates, local_rank);
-  for (EntryBook& book : group.entries) book.take_turns(state_.oversubscribed);
+  for (EntryBook& book : group.entry_books) book.set_takes_turns(state_.oversubscribed);
   group.one_node = group.shm && is_whole;
 }
 
