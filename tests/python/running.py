@@ -1,10 +1,12 @@
-"""Hooks of conftest.py: which long tests run, how long a test may take, why one may be skipped."""
+"""Hooks of conftest.py: which long tests run, how long a test may take, why one may be skipped, and
+that nothing is left after the last one."""
 
 import collections
 import os
 import signal
 import tempfile
 
+import launched
 import length
 import naming
 import pytest
@@ -14,6 +16,17 @@ LIMIT_S = 60  # of a test, its set-up and its end each
 RANKS_LIMIT_S = 150  # more than launched.LIMIT_S: ranks that are ended have more to say
 LONG_LIMIT_S = 600
 # What a signal cannot end, since it waits in C or blocks it, is ended from outside (watching.py).
+
+
+# Here, and not in a conftest.py: each of those would have one of its own, and the later one would
+# look before what tests of the other folder share has ended.
+@pytest.fixture(scope="session", autouse=True)
+def nothing_outlives():
+    """After the last test of a process no process of it is left, and nothing in shared memory."""
+    yield
+    left, outlived = launched.left(), launched.outlived()
+    assert not left, left
+    assert not outlived, outlived
 
 
 def pytest_configure(config):
