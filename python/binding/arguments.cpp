@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/options.hpp"
 #include "runtime/fingerprint.hpp"
 
 namespace nb = nanobind;
@@ -225,7 +226,7 @@ void set_knobs(Call& call, nb::handle knobs, std::string_view name) {
            "; it must be a name or None.");
     if (call.algorithm == "auto") call.algorithm.clear();
   }
-  call.cut.segments = number_from(given[1], name, "segments");
+  call.cut = cut_from(given[1], name);
   call.cut.window = number_from(given[2], name, "window");
   call.cut.knobs.radix = number_from(given[3], name, "radix");
   call.cut.knobs.blocks = number_from(given[4], name, "blocks");
@@ -260,6 +261,15 @@ void must_be_together(const Rules& rules, const Kept& kept) {
 }
 
 }  // namespace
+
+Cut cut_from(nb::handle segments, std::string_view call) {
+  if (!nb::isinstance<nb::str>(segments))
+    return {.segments = number_from(segments, call, "segments")};
+  const std::string text =
+      checked(row_of(Option::segments), nb::cast<std::string>(segments), str(call, ": segments"));
+  const Pieces pieces = pieces_from(text);
+  return {.segments = pieces.number, .segment_bytes = pieces.bytes};
+}
 
 Call call_from(const Arguments& arguments, Seat seat, Kept& kept) {
   Call call;

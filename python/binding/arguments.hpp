@@ -35,6 +35,9 @@ struct Seat {
   Accepts accepts = Accepts::host;
 };
 
+// Segments as Python hands them over: how many, or the size of one as text ("4MiB"); None: chosen.
+Cut cut_from(nanobind::handle segments, std::string_view call);
+
 // Fills `kept`; throws before anything is sent.
 Call call_from(const Arguments& arguments, Seat seat, Kept& kept);
 

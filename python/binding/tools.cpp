@@ -13,6 +13,7 @@
 
 #include "arrival/metrics.hpp"
 #include "arrival/predict.hpp"
+#include "arguments.hpp"
 #include "base/error.hpp"
 #include "base/nearest.hpp"
 #include "base/options.hpp"
@@ -253,8 +254,8 @@ void take_numbers(Problem& problem, const std::string& wanted) {
 
 // Returns the choice of a call of this size, and why; a wish that cannot be met is an error.
 nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
-                const std::string& algorithm, int segments, int window, int radix, int blocks,
-                const std::string& machine, bool attach,
+                const std::string& algorithm, nb::handle segments, int window, int radix,
+                int blocks, const std::string& machine, bool attach,
                 const std::vector<int>& late, const std::vector<int>& nodes,
                 const std::string& numbers) {
   Problem problem;
@@ -263,12 +264,11 @@ nb::dict chosen(const std::string& collective, int ranks, std::size_t bytes,
   problem.late = late;
   check_late(problem);
   // Options apply to what the call does not ask for, as in a communicator.
-  const auto option = [](int asked, Option row) {
-    return asked ? asked : static_cast<int>(number_of(row));
-  };
-  const Overrides wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
-                  {.segments = option(segments, Option::segments),
-                   .window = option(window, Option::window), .knobs = {radix, blocks}}};
+  Overrides wish{algorithm.empty() ? word_for(Option::algorithm, collective) : algorithm,
+                 cut_from(segments, "choose")};
+  if (wish.cut == Cut{}) wish.cut = cut_from(nb::str(text_of(Option::segments).c_str()), "choose");
+  wish.cut.window = window ? window : static_cast<int>(number_of(Option::window));
+  wish.cut.knobs = {radix, blocks};
   take_numbers(problem, numbers);
   const Machine model = machine_on(machine, nodes, ranks);
   const bool near = model.ranks_per_node >= ranks;

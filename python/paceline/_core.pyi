@@ -556,7 +556,7 @@ def choose(
     ranks: int,
     bytes: int,
     algorithm: str = "",
-    segments: int = 0,
+    segments: object = 0,
     window: int = 0,
     radix: int = 0,
     blocks: int = 0,

@@ -20,7 +20,7 @@ class Knobs(NamedTuple):
     """The options of a call in the order of the core."""
 
     algorithm: str | None = None
-    segments: int | None = None
+    segments: int | str | None = None
     window: int | None = None
     radix: int | None = None
     blocks: int | None = None
@@ -141,7 +141,7 @@ def named(collective: str) -> Callable[..., Call]:
 
 def knobs(
     algorithm: str | None = None,
-    segments: int | None = None,
+    segments: int | str | None = None,
     window: int | None = None,
     radix: int | None = None,
     blocks: int | None = None,

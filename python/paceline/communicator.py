@@ -24,7 +24,8 @@ class Communicator:
 
     Every method takes these keywords, which must be equal on all ranks (but timeout_ms):
       algorithm   name of an algorithm, as `paceline explain` lists them; None: chosen by size
-      segments    cut the message into this many pieces that follow each other; None: chosen
+      segments    cut the message into this many pieces that follow each other, or into pieces of
+                  this size ("4MiB"); None: chosen
       window      how many segments may be under way at a time; None: chosen
       radix       radix of the algorithm's tree or hypercube, if it has one; None: chosen
       blocks      number of blocks that the algorithm cuts the message into; None: chosen

@@ -58,8 +58,8 @@ constexpr OptionRow kRows[] = {
      "auto = the system copies between ranks' memory if it can; off on one rank = off for all."},
     {"algorithm", pairs, "", 0, kLongest, kCollectiveNames, everybody,
      "Algorithms instead of the chosen ones, equal on all ranks: allreduce=ring,broadcast=chain."},
-    {"segments", integer, "0", 0, 4096, "", everybody,
-     "Cut every message into this many segments; 0 = chosen by size; equal on all ranks."},
+    {"segments", pieces, "0", 0, 4096, "", everybody,
+     "Cut messages into so many segments, or of this size: 4MiB; 0 = chosen; equal on all ranks."},
     {"window", integer, "0", 0, 1024, "", everybody,
      "Segments under way at once; 0 = chosen by size; equal on all ranks."},
     {"numbers", choice, "stable", 0, 0, "fast|stable|canonical", everybody,
@@ -163,6 +163,16 @@ bool are_names(std::string_view words, std::string_view text) {
   return good;
 }
 
+// Pieces have a unit where it is their size that is asked for.
+std::optional<std::string> parse_pieces(const OptionRow& row, std::string_view text) {
+  if (const auto number = parse_integer(text))
+    return *number < row.least || *number > row.most ? std::nullopt
+                                                     : std::optional(std::to_string(*number));
+  const auto bytes = parse_bytes(text);
+  if (!bytes || *bytes < 1) return {};
+  return str(*bytes, "B");
+}
+
 // Returns the value in its one spelling; nothing if the row does not allow it.
 std::optional<std::string> parse(const OptionRow& row, std::string_view text) {
   const bool is_number = row.kind == integer || row.kind == bytes;
@@ -171,6 +181,7 @@ std::optional<std::string> parse(const OptionRow& row, std::string_view text) {
     if (!value || *value < row.least || *value > row.most) return {};
     return std::to_string(*value);
   }
+  if (row.kind == pieces) return parse_pieces(row, text);
   bool good = static_cast<std::int64_t>(text.size()) >= row.least &&
               static_cast<std::int64_t>(text.size()) <= row.most;
   if (row.kind == choice) good = is_one_of(row.words, text);
@@ -205,9 +216,8 @@ std::string variable_of(const OptionRow& row) {
 }
 
 std::string_view name_of(OptionKind kind) {
-  static constexpr std::string_view kNames[] = {"integer", "bytes", "choice",
-                                                "path",    "text",  "names",
-                                                "pairs"};
+  static constexpr std::string_view kNames[] = {"integer", "bytes", "pieces", "choice",
+                                                "path",    "text",  "names",  "pairs"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -219,6 +229,9 @@ std::string range_of(const OptionRow& row) {
     case bytes:
       return str("bytes from ", human_bytes(double(row.least)), " to ",
                  human_bytes(double(row.most)), ", such as ", row.fallback);
+    case pieces:
+      return str("a whole number from ", row.least, " to ", row.most,
+                 ", or the size of one with its unit, such as 4MiB");
     case choice: {
       std::string words;
       split(row.words, '|',
@@ -252,6 +265,11 @@ std::int64_t number_of(Option option) {
   const OptionRow& row = row_of(option);
   require(row.kind == integer || row.kind == bytes, "option ", row.name, " is no number");
   return parse_integer(value_of(row).text).value();
+}
+
+Pieces pieces_from(std::string_view checked) {
+  if (const auto number = parse_integer(checked)) return {.number = static_cast<int>(*number)};
+  return {.bytes = static_cast<std::size_t>(parse_bytes(checked).value())};
 }
 
 std::string text_of(Option option) { return value_of(row_of(option)).text; }

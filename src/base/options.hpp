@@ -27,6 +27,7 @@ inline constexpr int kOptions = 32;
 enum class OptionKind {
   integer,   // a whole number
   bytes,     // a whole number, also with a unit: "32MiB"
+  pieces,    // how many, or with a unit how long each may be: "8", "4MiB"
   choice,    // one of a few words
   path,      // an absolute path of a folder
   text,      // anything
@@ -76,6 +77,13 @@ bool is_named(Option option, std::string_view name);
 // Checks a value from elsewhere in the same way and returns its one spelling. `where` names it in
 // the error: "--timeout-ms".
 std::string checked(const OptionRow& row, std::string_view text, std::string_view where);
+
+// Number of pieces, or the most bytes of one; the other is 0. Both are 0 if neither is asked for.
+struct Pieces {
+  int number = 0;
+  std::size_t bytes = 0;
+};
+Pieces pieces_from(std::string_view checked);   // the one spelling of a row of pieces
 
 // Returns the variables that begin with PACELINE_ but match no row, most often misspelt ones.
 std::vector<std::string> unknown_variables();

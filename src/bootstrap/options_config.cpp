@@ -23,8 +23,9 @@ WorldConfig config_from_options() {
   for (int i = 0; i < kCollectives; ++i)
     config.algorithms[static_cast<std::size_t>(i)] =
         word_for(Option::algorithm, name_of(static_cast<Collective>(i)));
-  config.segments = number(Option::segments);
-  config.window = number(Option::window);
+  const Pieces pieces = pieces_from(text_of(Option::segments));
+  config.cut = {.segments = pieces.number, .window = number(Option::window),
+                .segment_bytes = pieces.bytes};
   for (Numbers one : {Numbers::fast, Numbers::stable, Numbers::canonical})
     if (text_of(Option::numbers) == name_of(one)) config.numbers = one;
   config.machine = text_of(Option::machine);

@@ -46,6 +46,10 @@ std::string transport(const WorldConfig& s) {
   return s.only_mpi ? "mpi" : s.only_shm ? "shm" : "auto";
 }
 
+std::string segments(const WorldConfig& s) {
+  return s.cut.segment_bytes ? str(s.cut.segment_bytes, "B") : str(s.cut.segments);
+}
+
 std::string numbers(const WorldConfig& s) { return std::string(name_of(s.numbers)); }
 std::string huge_pages(const WorldConfig& s) { return s.huge_pages ? "on" : "off"; }
 
@@ -57,8 +61,8 @@ constexpr Row kRows[] = {
     {"transport", Equal::all, transport},
     {"numbers", Equal::all, numbers},
     {"algorithm", Equal::all, algorithms},
-    {"segments", Equal::all, [](const WorldConfig& s) { return str(s.segments); }},
-    {"window", Equal::all, [](const WorldConfig& s) { return str(s.window); }},
+    {"segments", Equal::all, segments},
+    {"window", Equal::all, [](const WorldConfig& s) { return str(s.cut.window); }},
     {"predict", Equal::all, [](const WorldConfig& s) { return s.arrival; }},
     {"machine", Equal::all, [](const WorldConfig& s) { return s.machine; }},
     {"shm_bytes", Equal::node, [](const WorldConfig& s) { return str(s.shm_bytes); }},

@@ -1,6 +1,8 @@
 // Cut: the number of pieces into which a call is cut, and how they follow each other.
 #pragma once
 
+#include <cstddef>
+
 namespace paceline {
 
 // Parameters that an algorithm leaves open; 0: its own choice.
@@ -18,6 +20,7 @@ struct Cut {
   Knobs knobs = {};
   bool in_step = false;      // messages wait for their rounds: ir/in_step.hpp. Never asked for.
   bool whole_tail = false;   // segments end where the algorithm's tail begins. Never asked for.
+  std::size_t segment_bytes = 0;   // most of one, asked for instead of their number
   bool operator==(const Cut&) const = default;
 };
 

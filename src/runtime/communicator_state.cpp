@@ -55,8 +55,11 @@ Overrides CommunicatorState::wish_of(const Call& call) const {
   if (call.collective == Collective::barrier) return wish;
   if (wish.algorithm.empty())
     wish.algorithm = config.algorithms[static_cast<std::size_t>(call.collective)];
-  if (wish.cut.segments == 0) wish.cut.segments = config.segments;
-  if (wish.cut.window == 0) wish.cut.window = config.window;
+  if (wish.cut.segments == 0 && wish.cut.segment_bytes == 0) {
+    wish.cut.segments = config.cut.segments;
+    wish.cut.segment_bytes = config.cut.segment_bytes;
+  }
+  if (wish.cut.window == 0) wish.cut.window = config.cut.window;
   return wish;
 }
 

@@ -14,8 +14,7 @@ namespace {
 // Returns the arguments that must be equal at all positions, as text. They begin the shape's key.
 std::string key_of(const Call& call) {
   return str(name_of(call.collective), ' ', name_of(call.type), ' ', name_of(call.op), ' ',
-             call.root, ' ', call.uneven, ' ', call.algorithm, ' ', call.cut.segments, ' ',
-             call.cut.window, ' ', call.cut.knobs.radix, ' ', call.cut.knobs.blocks);
+             call.root, ' ', call.uneven, ' ', text_of(Overrides{call.algorithm, call.cut}));
 }
 
 }  // namespace

@@ -61,8 +61,7 @@ std::uint64_t hash_of_text(const std::string& text) {
 
 std::string text_of(const Call& call) {
   return str(name_of(call.collective), ' ', name_of(call.type), ' ', name_of(call.op), ' ',
-             call.root, ' ', call.count, ' ', call.algorithm, ' ', call.cut.segments, ' ',
-             call.cut.window, ' ', call.cut.knobs.radix, ' ', call.cut.knobs.blocks);
+             call.root, ' ', call.count, ' ', text_of(Overrides{call.algorithm, call.cut}));
 }
 
 }  // namespace

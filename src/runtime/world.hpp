@@ -32,8 +32,7 @@ struct WorldConfig {
   // Defaults for calls without overrides of their own, by collective; empty and 0: chosen. Equal on
   // all ranks.
   std::array<std::string, kCollectives> algorithms = {};
-  int segments = 0;
-  int window = 0;
+  Cut cut = {};   // segments and window
   std::string shm_dir = "/dev/shm";
   std::size_t shm_bytes = 32u << 20;   // total of all slots between the ranks of a node
   std::size_t stage_bytes = 8u << 20;  // total of a communicator's staging buffers on a node

@@ -1,6 +1,7 @@
 #include "tune/choice.hpp"
 
 #include "base/random.hpp"
+#include "base/str.hpp"
 
 namespace paceline {
 
@@ -18,6 +19,12 @@ std::uint64_t hash_of(const Choice& choice) {
 const Machine& usual_machine(int ranks_per_node) {
   static const Machine inside = machine_from("shm"), across = machine_from("edr-100g");
   return ranks_per_node == 0 ? inside : across;
+}
+
+std::string text_of(const Overrides& wish) {
+  const Cut& cut = wish.cut;
+  return str(wish.algorithm, ' ', cut.segments, ' ', cut.segment_bytes, ' ', cut.window, ' ',
+             cut.knobs.radix, ' ', cut.knobs.blocks);
 }
 
 }  // namespace paceline

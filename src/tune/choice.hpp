@@ -46,4 +46,6 @@ struct Overrides {
   Cut cut = {};   // its numbers; the rest is decided by choose()
 };
 
+std::string text_of(const Overrides& wish);   // equal for equal wishes alone
+
 }  // namespace paceline

@@ -125,6 +125,14 @@ std::string owners_of(const Knob& knob, Collective collective) {
                        : str("these have one: ", names, ".");
 }
 
+// Replaces the size of a segment by the number of segments that it gives.
+void count_segments(Cut& cut, std::size_t bytes) {
+  if (cut.segment_bytes == 0) return;
+  const std::size_t number = bytes / cut.segment_bytes + (bytes % cut.segment_bytes != 0);
+  cut.segments = static_cast<int>(std::clamp<std::size_t>(number, 1, kMostAsked));
+  cut.segment_bytes = 0;
+}
+
 }  // namespace
 
 void check_knobs(const Algorithm& a, const Knobs& knobs) {
@@ -141,9 +149,10 @@ void check_knobs(const Algorithm& a, const Knobs& knobs) {
   }
 }
 
-Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& wish) {
+Choice choose(const Problem& problem, const ChoiceInputs& now, Overrides wish) {
   const auto where = name_of(problem.collective);
   check_late(problem);
+  count_segments(wish.cut, now.bytes);
   const auto [segments, window] = std::pair{wish.cut.segments, wish.cut.window};
   if (segments < 0 || segments > kMostAsked || window < 0 || window > kMostAsked)
     fail(Fault::usage, where, ": ", segments, " segments with a window of ", window,

@@ -15,6 +15,6 @@ namespace paceline {
 void check_knobs(const Algorithm& algorithm, const Knobs& knobs);
 
 // Throws a usage error or a refusal for a wish that cannot be met.
-Choice choose(const Problem& problem, const ChoiceInputs& now, const Overrides& wish = {});
+Choice choose(const Problem& problem, const ChoiceInputs& now, Overrides wish = {});
 
 }  // namespace paceline

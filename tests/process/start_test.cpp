@@ -47,8 +47,10 @@ TEST_CASE("a transport that differs is named on all ranks") {
 }
 
 TEST_CASE("an option that differs is named on all ranks, before anything it would spoil") {
-  CHECK(starts_unlike([](WorldConfig& c) { c.segments = 2; },
+  CHECK(starts_unlike([](WorldConfig& c) { c.cut.segments = 2; },
                       {"option segments differs", "rank 0: 0, rank 1: 2"}) == "");
+  CHECK(starts_unlike([](WorldConfig& c) { c.cut.segment_bytes = 2; },
+                      {"option segments differs", "rank 0: 0, rank 1: 2B"}) == "");
   CHECK(starts_unlike([](WorldConfig& c) { c.huge_pages = true; },
                       {"option huge_pages differs", "rank 0: off, rank 1: on", "of a node"}) == "");
 }

@@ -88,6 +88,8 @@ CASES = {
     "algorithm": (lambda c: c.allreduce(ones(3), algorithm="bogus"), "'bogus'|ring|auto"),
     "algorithm is 3": (lambda c: c.allreduce(ones(3), algorithm=3), "algorithm is 3"),
     "segments": (lambda c: c.allreduce(ones(3), segments=-2), "segments is -2"),
+    "segments of x": (lambda c: c.allreduce(ones(3), segments="4Mi"), "is '4Mi'|such as 4MiB"),
+    "segments of 0": (lambda c: c.allreduce(ones(3), segments="0KiB"), "is '0KiB'|such as 4MiB"),
     "window": (lambda c: c.allreduce(ones(3), window="x"), "window is 'x'"),
     "radix": (lambda c: c.allreduce(ones(3), algorithm="circulant", radix=1), "radix is 1|2 to 16"),
     "radix of what": (lambda c: c.allreduce(ones(3), radix=3), "radix is 3|circulant"),

@@ -89,6 +89,8 @@ def test_version(paceline):
     (["explain", "allreduce", "--algorithm", "rong"], "ring"),
     (["explain", "allreduce", "--algorithm", "ring", "--radix", "3"], "has no radix"),
     (["explain", "allreduce", "--radix", "3"], "name one with algorithm="),
+    (["explain", "allreduce", "--segments", "5000"], "--segments"),
+    (["draw", "allreduce", "--segments", "4 miles"], "4 miles"),
     (["explain", "--radix", "3"], "need the collective"),
     (["explain", "--machine", "fast"], "edr-100g"),
     (["draw", "allreduce", "--algorithm", "ring", "--blocks", "3"], "has no blocks"),

@@ -29,7 +29,7 @@ Problem problem_of(Collective collective, int ranks) {
 }
 
 std::string print(const Choice& c) {
-  const auto& [segments, window, knobs, strict, whole] = c.cut;
+  const auto& [segments, window, knobs, strict, whole, asked] = c.cut;
   return str(c.algorithm->name, " radix ", knobs.radix, " blocks ", knobs.blocks, " segments ",
              segments, " window ", window, strict ? " in step" : "", whole ? " whole tail" : "");
 }
@@ -231,6 +231,9 @@ TEST_CASE("choose: wishes are met") {
   const ChoiceInputs long_one{64 << 20};
   const int in_one = choose(b, long_one, {"circulant"}).cut.knobs.blocks;
   CHECK(choose(b, long_one, {"circulant", {16}}).cut.knobs.blocks < in_one);
+  const Overrides of_4{"ring", {.segment_bytes = 4}};
+  for (const auto& [bytes, segments] : {std::pair(8, 2), {9, 3}, {0, 1}, {3, 1}})
+    CHECK(choose(p, {std::size_t(bytes)}, of_4).cut.segments == segments);
 }
 
 TEST_CASE("choose: bad wishes are refused, with what is right") {

@@ -28,8 +28,7 @@ TEST_CASE("without variables the options agree with what a world is by itself") 
   CHECK(theirs.stopped_ms == mine.stopped_ms);
   CHECK(theirs.progress == mine.progress);
   CHECK(theirs.algorithms == mine.algorithms);
-  CHECK(theirs.segments == mine.segments);
-  CHECK(theirs.window == mine.window);
+  CHECK(theirs.cut == mine.cut);
   CHECK(theirs.shm_dir == mine.shm_dir);
   CHECK(theirs.shm_bytes == mine.shm_bytes);
   CHECK(theirs.huge_pages == mine.huge_pages);
@@ -64,8 +63,7 @@ TEST_CASE("every variable arrives where it belongs") {
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::allreduce)] == "ring");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::scatter)] == "linear");
   CHECK(config.algorithms[static_cast<std::size_t>(Collective::reduce)].empty());
-  CHECK(config.segments == 14);
-  CHECK(config.window == 15);
+  CHECK(config.cut == Cut{.segments = 14, .window = 15});
 }
 
 TEST_CASE("a wrong value is named") {

@@ -155,10 +155,26 @@ TEST_CASE("options: pairs name each collective once") {
   CHECK(word_for(Option::algorithm, "reduce").empty());
 }
 
+TEST_CASE("options: pieces are a number, or the size of one") {
+  const auto pieces = [](std::string_view text) {
+    const Pieces found = pieces_from(checked(row_of(Option::segments), text, "here"));
+    return std::pair(found.number, found.bytes);
+  };
+  using Found = std::pair<int, std::size_t>;
+  CHECK(pieces("0") == Found(0, 0));
+  CHECK(pieces("4096") == Found(4096, 0));
+  CHECK(pieces("4096B") == Found(0, 4096));
+  CHECK(pieces("4MiB") == Found(0, 4 << 20));
+  CHECK(pieces("64 KiB") == Found(0, 64 << 10));
+  for (const char* wrong : {"", "4097", "-1", "0MiB", "-4MiB", "MiB", "4Mi B", "1.5"})
+    CHECK_MESSAGE(!accepts(Option::segments, wrong), std::string(wrong));
+}
+
 TEST_CASE("options: an error names the variable, its value and the range") {
   const Variable set("PACELINE_SEGMENTS", "many");
-  CHECK(usage_error_of([] { (void)number_of(Option::segments); }) ==
-        "PACELINE_SEGMENTS is 'many'; it must be a whole number from 0 to 4096.");
+  CHECK(usage_error_of([] { (void)text_of(Option::segments); }) ==
+        "PACELINE_SEGMENTS is 'many'; it must be a whole number from 0 to 4096, or the size of one "
+        "with its unit, such as 4MiB.");
   const Variable progress("PACELINE_PROGRESS", "nobody");
   CHECK(usage_error_of([] { (void)text_of(Option::progress); }) ==
         "PACELINE_PROGRESS is 'nobody'; it must be caller or thread.");

@@ -53,6 +53,7 @@ TEST_CASE("plans: a call that differs in anything is another, also where values 
   SUBCASE("sent and received") { std::swap(c.counts, c.counts_received); }
   SUBCASE("algorithm") { c.algorithm = "gnir"; }
   SUBCASE("segments") { c.cut.segments = 3; }
+  SUBCASE("size of a segment") { c.cut.segment_bytes = 3; }
   SUBCASE("window") { c.cut.window = 2; }
   SUBCASE("segments and window") { std::swap(c.cut.segments, c.cut.window); }
   SUBCASE("radix") { c.cut.knobs.radix = 5; }

@@ -108,7 +108,7 @@ TEST_CASE("start card: every option reaches it that must be equal, and no other"
       {"transport", "mpi"},  {"numbers", "canonical"}, {"algorithm", "allreduce=ring"},
       {"segments", "3"},     {"window", "2"},
       {"machine", "1e-6,1e-9,1e-10"}, {"shm_bytes", "2097152"}, {"stage_bytes", "3145728"},
-      {"huge_pages", "on"}};
+      {"huge_pages", "on"},  {"segments", "4096B"}};
   for (const auto& [name, value] : set) {
     const std::string variable = variable_of(find_option(name));
     setenv(variable.c_str(), value, 1);

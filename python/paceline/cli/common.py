@@ -134,6 +134,19 @@ class Number(click.IntRange):
         return "N"
 
 
+class Segments(click.ParamType):
+    """A number of segments, or the size of one: 8, 4MiB."""
+
+    name = "N|SIZE"
+
+    def convert(self, value, parameter, context):
+        """8 -> 8, 4MiB -> 4MiB: the core takes both."""
+        if isinstance(value, int) or value.isdigit():
+            return Number(0, 4096).convert(value, parameter, context)
+        Size().convert(value, parameter, context)
+        return value
+
+
 class Numbers(Number):
     """Whole numbers between two, each once: a list."""
 

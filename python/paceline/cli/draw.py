@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from paceline import _core, draw, trace, traffic
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Ranks, Size, console, file_option, knob_options,
+    COLLECTIVES, Collective, Number, Ranks, Segments, Size, console, file_option, knob_options,
 )
 from paceline.schedules import how, unit_count
 
@@ -70,8 +70,9 @@ def save(picture, svg, json, summary):
               help="Root of broadcast, reduce, gather and scatter.")
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
               help="The full message: the vector, or all ranks' pieces together.")
-@click.option("--segments", default=0, type=Number(0, 4096),
-              help="Number of pipelined segments of the message. [default: as a call would]")
+@click.option("--segments", default=0, type=Segments(),
+              help="Number of pipelined segments of the message, or the size of one. "
+              "[default: as a call would]")
 @click.option("--window", default=0, type=Number(0, 1024),
               help="Number of segments under way at a time. [default: as a call would]")
 @knob_options

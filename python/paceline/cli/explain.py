@@ -7,7 +7,7 @@ from rich.table import Table
 from paceline import _core
 from paceline.cli import attach
 from paceline.cli.common import (
-    COLLECTIVES, Collective, Number, Size, console, details, knob_options,
+    COLLECTIVES, Collective, Number, Segments, Size, console, details, knob_options,
 )
 from paceline.cli.explain_keys import plan_text
 from paceline.schedules import SENDS, how, unit_count
@@ -186,8 +186,8 @@ def explain_keys(keys, ranks, machine, of_keys, out, more):
 @click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 1024),
               help="Number of ranks.")
 @click.option("--algorithm", default="", metavar="NAME", help="Take this algorithm.")
-@click.option("--segments", default=0, type=Number(0, 4096),
-              help="Cut the message into N segments; 0: chosen.")
+@click.option("--segments", default=0, type=Segments(),
+              help="Cut the message into N segments, or into segments of a size; 0: chosen.")
 @click.option("--window", default=0, type=Number(0, 1024),
               help="Segments under way at a time; 0: chosen.")
 @knob_options
