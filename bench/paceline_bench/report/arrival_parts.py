@@ -1,4 +1,4 @@
-"""The publication's hierarchical allreduce with sums inside nodes in order of arrival, in parts.
+"""The publication's hierarchical allreduces in parts, also with sums in nodes in order of arrival.
 
 Hierarchical-RSA has the ranks of a node sum to a leader, the leaders reduce-scatter and allgather,
 and each leader broadcast. With Small-PAP the first rank of a node leads and adds what comes; with
@@ -11,6 +11,7 @@ from paceline.schedules import unit_count
 
 from paceline_bench.report.simulated import ELEMENT
 
+PLAIN = ("reduce", "staged")  # to rank 0, through the node's staging buffers
 SMALL = ("allreduce", "dynamic_leader")  # its first rank leaves with the sum
 LARGE = ("reduce", "arrival_chain")
 
@@ -23,10 +24,11 @@ def part(collective, algorithm, ranks, nbytes, machine, arrivals, blocks=0):
 
 
 def exits(inside, nbytes, machine, arrivals, per_node):
-    """Exit times of the ranks from the allreduce. `inside`: SMALL or LARGE; `machine`: a model."""
+    """Exit times of the ranks from the allreduce. `inside`: PLAIN, SMALL or LARGE; `machine`: a
+    model."""
     between = machine.partition(",ranks_per_node")[0]
     nodes = [arrivals[first : first + per_node] for first in range(0, len(arrivals), per_node)]
-    blocks = 4 if inside == LARGE else 0
+    blocks = 0 if inside == SMALL else 4
     sums = [part(*inside, per_node, nbytes, machine, node, blocks) for node in nodes]
     first = [node.index(min(node)) if inside == SMALL else 0 for node in nodes]
     there = part("allreduce", "rabenseifner", len(nodes), nbytes, between,
