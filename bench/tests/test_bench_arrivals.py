@@ -155,6 +155,8 @@ def timed(predict, monkeypatch, *, wrong=1 << 30, refused=1 << 30):
     worker = SimpleNamespace(spec={"arrival": "late:0:1"}, cluster=None, rank=0, ranks=1,
                              communicator=None, variants=[AUTO], meeting=meeting)
     label = AUTO.label
+    monkeypatch.setattr(arrivals, "explained", lambda *_: "; taken for late: " + (
+        "0" if case.calls >= 3 else "none"))
     return *arrivals.timed(worker, {label: call}, {label: case}, NBYTES, 5), case
 
 
@@ -163,6 +165,7 @@ def test_calls_that_learn_come_before_those_that_are_timed(monkeypatch):
         cases, notes, case = timed(predict, monkeypatch)
         assert notes == {} and len(cases["enter"]["paceline"]) == 5
         assert case.calls == 5 + 1 + (arrivals.LEARNING if predict else 0)
+        assert cases["late_from"] == ({"paceline": 4} if predict else {})
         assert all(a <= b for a, b in zip(cases["enter"]["paceline"], cases["leave"]["paceline"]))
 
 

@@ -204,7 +204,7 @@ def launched(ways, module="paceline_bench.train.replaying", compute_s=0.2, paces
 
 
 def test_every_way_exchanges():
-    ways = [way for way in replay.WAYS if "mpi" not in way]
+    ways = [way for way in (*replay.WAYS, *replay.NAMED) if "mpi" not in way]
     times, notes = launched(ways)
     assert notes == [] and list(times["net"]) == ways
     assert min(times["net"].values()) >= 0.19
@@ -212,7 +212,7 @@ def test_every_way_exchanges():
 
 @in_long
 def test_a_slow_rank_holds_up_every_way():
-    ways = ["funnel:numbered", "depcha:ready", "auto:ready", "ddp:paceline"]
+    ways = ["funnel:numbered", "depcha:ready", "auto:ready", "ddp:paceline", "horovod:paceline"]
     times, notes = launched(ways, paces=pace.Pace(((1, 2.0),), 0.1))
     assert notes == [] and list(times["net"]) == ways
     assert min(times["net"].values()) >= 0.39   # 0.2 s, of rank 1 twice as long
@@ -355,7 +355,13 @@ def test_an_mpi_takes_part(tmp_path):
 
     (tmp_path / "net.json").write_text(json.dumps(NET))
     words = ["train", "replay", "--models", str(tmp_path / "net.json"), "--compute-s", "0.1",
-             "--mpi", "--ways", "auto:ready,ddp:mpi,ddp:mpi-nonblocking", "--steps", "2"]
+             "--mpi", "--ways", "auto:ready,ddp:mpi,horovod:mpi-parts", "--steps", "2"]
     done = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True,
                           env={**os.environ, **mpis.found()[0].environment()}, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_rings_are_open_mpis():
+    replay.check_ways(["horovod:mpi-ring"], {"abi": "openmpi", "kind": "Open MPI"})
+    with pytest.raises(UsageError, match="Open MPI's own ring; the MPI is MPICH"):
+        replay.check_ways(["ddp:mpi-ring-parts"], {"abi": "mpich", "kind": "MPICH"})

@@ -60,7 +60,8 @@ BOUNDS = {
         "figure 9: resnet110": "N 1.00 D 1.49 R 1.50 R 1.60 D 1.61",
         "figure 9: alexnet": "N 1.00 D 1.21 R 1.22 D 1.23",
         "figure 9: resnet50": "N 1.00 D 1.21 R 1.22 D 1.23",
-        "figure 9: vgg11": "N 1.00 D 1.14 R 1.15 D 1.16", "figure 9: parts": FASTER,
+        "figure 9: vgg11": "N 1.00 D 1.14 R 1.15 D 1.16",
+        "figure 9: parts": FASTER, "figure 9: parts alone": FASTER,
         "figure 9: ours": OURS, "figure 10: links": FASTER,
         "figure 10: computing": "N 0.94 R 0.95 R 1.05 N 1.06",
         "figure 10: parts": "N 1.00 D 1.59 R 1.60 D 1.61", "figure 10: near": SLOWER},
@@ -85,7 +86,8 @@ BOUNDS = {
         "figure 8: 20": "N 1.00 D 1.19 R 1.20 D 1.21",
         "figure 8: 50": "N 1.00 D 1.10 R 1.11 D 1.12",
         "table 3": "N 1.00 D 1.19 R 1.20 R 1.29 D 1.30",
-        "figure 9: resnet50": "N 1.00 D 1.16 R 1.17 D 1.18", "figure 9: vgg11": SLOWER,
+        "figure 9: resnet50": "N 1.00 D 1.16 R 1.17 D 1.18",
+        "figure 9: densenet201": "N 1.00 D 1.08 R 1.09 D 1.10", "figure 9: vgg16": SLOWER,
         "figure 10: small": FORMULA, "figure 10: large": SLOWER,
         "goal: late, fast": "R 1.35 N 1.36", "goal: late, stable": "R 1.45 N 1.46",
         "goal: named, in time": "R 1.25 N 1.26", "goal: none late": "R 1.030 N 1.031",
@@ -236,14 +238,24 @@ def test_cells_of_training(monkeypatch):
             getattr(module, name): took for name, took in times.items()})
     monkeypatch.setattr(horovod_cells, "speeds", horovod_steps.speeds)
     found = horovod_cells.cells([None, paired.Paired("figure 9", "", "", (), compared=tuple(
-        paired.Compared("resnet50", 1.0, "lab", "MPI", way, other, (ratio,), 1.0)
+        paired.Compared("resnet50", 1.0, "lab", "MPI", f"{loop}:{way}", f"{loop}:{other}",
+                        (ratio,), 1.0)
+        for loop in replays.LOOPS
         for way, other, ratio in ((replays.NON_BLOCKING, replays.OVER_MPI, 0.5),
                                   (replays.IN_PARTS, replays.OVER_MPI, 0.4),
+                                  (replays.IN_PARTS, replays.NON_BLOCKING, 0.8),
+                                  (replays.RING, replays.OVER_MPI, 0.625),
+                                  (replays.RING_PARTS, replays.OVER_MPI, 0.32),
                                   (replays.OURS, replays.IN_PARTS, 0.8))))])
     firsts = {key: round(cells[0].value, 2) for key, cells in found.items() if cells}
     for key, value in (("ring", 1.5), ("resnet110", 3), ("non-blocking", 2), ("parts", 2.5),
-                       ("ours", 1.25)):
+                       ("parts alone", 1.25), ("ours", 1.25)):
         assert firsts[f"figure 9: {key}"] == value, key
+    for key, value in (("ring", 1.6), ("resnet50", 3.125), ("parts", 2.5)):
+        assert {(cell.group, cell.value) for cell in found[f"figure 9: {key}"]
+                if cell.kind == "measured"} == {
+            (f"{words}, lab, MPI", value) for words in replays.LOOPS.values()}
+    assert all(cell.kind == "simulated" for cell in found["figure 9: vgg11"])
     for key, value in (("links", 3), ("computing", 3), ("parts", 1.5), ("near", 1)):
         assert firsts[f"figure 10: {key}"] == value, key
     assert firsts["table 2: parameters"] == 1 and firsts["figure 8"] > 100

@@ -11,7 +11,7 @@ from rich.markup import escape
 SILENT_S = 5
 DEFAULTS = {  # files of bench/results that a page shows if none are given
     "pipelining": "pipelining.csv", "ring": "ring.csv", "device": "gpu.csv", "dag": "replay.csv",
-    "training": "horovod.csv"}
+    "training": "horovod.csv", "arrival": "late.csv"}
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
                         type=click.Path(exists=True, path_type=Path),
                         help="Records of `./dev lab bench --json` or `paceline bench --json`, or "
@@ -45,9 +45,12 @@ def progress(words):
         timer.cancel()
 
 
-def make(name, module, cells, paths, page, **limits):
+def make(name, module, cells, paths, page, lab=False, **limits):
     """Writes the page and the table of a report. `cells`: returns what claims are judged by, from
-    the figures."""
+    the figures. `lab`: prints the commands that measure it, and nothing else."""
+    if lab:
+        click.echo("\n".join(module.commands()))
+        return 0
     from paceline.profiling.page import check_extra
 
     from paceline_bench.report import claims, measured, page as pages, verdicts
@@ -127,11 +130,8 @@ def pipelining(measured, lab, html, largest, most_ranks):
 
     if largest < 1 << 20:
         raise click.UsageError("--largest must be 1MiB at least: shorter ones are not cut.")
-    if lab:
-        click.echo("\n".join(report.commands()))
-        return 0
-    return make("pipelining", report, pipelining_cells.cells, measured, html, largest=largest,
-                most_ranks=most_ranks)
+    return make("pipelining", report, pipelining_cells.cells, measured, html, lab,
+                largest=largest, most_ranks=most_ranks)
 
 
 @command.command("ring")
@@ -142,10 +142,7 @@ def ring(measured, lab, html):
     """A ring as a pipeline, an MPI's allreduce, and a plain ring over Sendrecv."""
     from paceline_bench.report import ring as report, ring_cells
 
-    if lab:
-        click.echo("\n".join(report.commands()))
-        return 0
-    return make("ring", report, ring_cells.cells, measured, html)
+    return make("ring", report, ring_cells.cells, measured, html, lab)
 
 
 @command.command("device")
@@ -177,11 +174,8 @@ def dag(measured, lab, html):
     from paceline_bench.cli.train import need_torch
     from paceline_bench.report import dag as report, dag_cells
 
-    if lab:
-        click.echo("\n".join(report.commands()))
-        return 0
     need_torch()
-    return make("dag", report, dag_cells.cells, measured, html)
+    return make("dag", report, dag_cells.cells, measured, html, lab)
 
 
 @command.command("training")
@@ -195,10 +189,7 @@ def training(measured, lab, html):
     """Training with Horovod: gradients by size, and other allreduces in the place of AUTO."""
     from paceline_bench.report import horovod as report, horovod_cells
 
-    if lab:
-        click.echo("\n".join(report.commands()))
-        return 0
-    return make("training", report, horovod_cells.cells, measured, html)
+    return make("training", report, horovod_cells.cells, measured, html, lab)
 
 
 @command.command("arrival")
@@ -206,12 +197,13 @@ def training(measured, lab, html):
 @click.option("--profile", type=click.Path(exists=True, file_okay=False, path_type=Path),
               metavar="FOLDER", help="Output of `paceline profile --out` for a program: its "
               "figures and tables of collectives, sizes and imbalance.")
+@LAB
 @html("arrival.html")
-def arrival(measured, profile, html):
+def arrival(measured, profile, lab, html):
     """Ranks that enter one after the other: what is left to do after the last one."""
     from paceline_bench.report import arrival as report
 
-    return make("arrival", report, report.cells, measured, html, profile=profile)
+    return make("arrival", report, report.cells, measured, html, lab, profile=profile)
 
 
 complete()

@@ -53,16 +53,17 @@ def record(models, images, passes, folder):
 
 @click.command("replay", short_help="Exchange recorded gradients when they are due.")
 @click.option("--models", default=RECORDED, type=Names(), show_default=True,
-              help="Recorded ones (resnet50, resnet110, alexnet, vgg11, inception-bn, googlenet), "
-              "or files of `paceline train record`.")
+              help="Recorded ones (resnet50, resnet110, alexnet, vgg11, vgg16, inception-bn, "
+              "googlenet, densenet201, gpt), or files of `paceline train record`.")
 @click.option("--ratio", default=1.0, show_default=True,
               type=click.FloatRange(0, min_open=True, clamp=False),
               help="Time to compute in a step, by what the links need for its gradients.")
 @click.option("--compute-s", default=0.0, type=click.FloatRange(0),
               help="That time itself; where there are no links.")
 @click.option("--ways", type=Names(),
-              help="funnel, concom, depcha or auto, each with :numbered or :ready; ddp:paceline, "
-              "ddp:gloo, ddp:mpi, ddp:mpi-nonblocking, ddp:mpi-parts [default: all that can be].")
+              help="funnel, concom, depcha or auto, each with :numbered or :ready; ddp: or "
+              "horovod: with paceline, gloo, mpi, mpi-nonblocking, mpi-parts, and over Open MPI "
+              "mpi-ring and mpi-ring-parts [default: the stores and ddp, but for the rings].")
 @click.option("--steps", default=5, show_default=True, type=Number(1, 1000), help="In a row.")
 @click.option("--images", default=32, show_default=True, type=Number(1, 10**6),
               help="That a step of a rank stands for.")
@@ -98,7 +99,7 @@ def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, slow,
     job = replays.Job(ranks, lab, with_mpi)
     paces = pace.parse(slow, jitter, job.ranks)
     ways = ways or [way for way in replays.WAYS if with_mpi or "mpi" not in way]
-    replays.check_ways(ways, with_mpi)
+    replays.check_ways(ways, job.mpi)
     made = replays.steps_of(models, ratio, compute_s, job.bound_s)
     content = content_of(job, made, ways, steps, machine, paces)
     content["plan"] |= {"ratio": None if compute_s else ratio, "images": images}

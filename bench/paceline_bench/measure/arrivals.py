@@ -11,6 +11,7 @@ need on a link, and ranks sleep until they come: they have no core of their own 
 figures that the links do not allow are refused, as without a pattern.
 """
 
+import re
 import statistics
 import time
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from paceline.errors import RefusalError
 from paceline.patterns import parse
 
 from paceline_bench.measure import links, wire_check
-from paceline_bench.measure.counted import Counted
+from paceline_bench.measure.counted import Counted, explained
 from paceline_bench.measure.meeting import wait_until
 from paceline_bench.measure.statistics import CONFIDENCE, median_interval
 
@@ -32,6 +33,7 @@ LONGEST_S = 60.0  # of all calls of one size: repetitions after that are left ou
 # Calls before that, in which late ranks are learned: some four between nodes
 # (docs/design/0042-predict.md), some 20 in a node (0044).
 LEARNING = 32
+NAMED = r"taken for late: \d"  # in what explain() says
 
 
 def compute_until(moment_ns):
@@ -70,6 +72,7 @@ class Timed:
                           message_s(worker, nbytes))
         self.counted = Counted(worker, calls) if worker.cluster else None
         self.enter, self.leave = {label: [] for label in calls}, {label: [] for label in calls}
+        self.late_from = {}  # number of the first call that named late ranks, counted from 1
         self.faults, self.refused = {}, {}  # why there are no times, on this rank and on all
 
     def call(self, label, number, counts=True):
@@ -105,6 +108,9 @@ class Timed:
             if variant.label not in self.calls or not variant.learns or not predicts():
                 continue
             for number in range(LEARNING):
+                said = explained(self.worker.communicator, variant, self.cases[variant.label])
+                if re.search(NAMED, said):
+                    self.late_from.setdefault(variant.label, number + 1)
                 self.call(variant.label, number, counts=False)
                 if self.is_over(begin):
                     break
@@ -145,7 +151,8 @@ class Timed:
                 del self.counted.calls[label]
         about = self.counted.found(self.cases) if self.counted else {}
         return {**about, "message_s": dict.fromkeys(self.enter, self.message_s),
-                "predict": _core.option("predict"), "enter": self.enter, "leave": self.leave}
+                "predict": _core.option("predict"), "late_from": self.late_from,
+                "enter": self.enter, "leave": self.leave}
 
 
 def predicts():
@@ -176,6 +183,7 @@ class Row:
     predict: str       # PACELINE_PREDICT of its processes
     choice: str = ""   # between nodes: what was chosen, in words
     machine: str = ""  # for which machine
+    late_from: int | None = None  # in the first launch
     idle: float | None = None  # and the share of the machine that was left
 
     @property
@@ -193,6 +201,7 @@ def row_of(variant, found, plan):
     row = Row(variant, first["bytes"], message,
               [], [], [], [], len(found), variant.predict or first["predict"],
               *(wire_check.known(variant, found) if plan.cluster else ()))
+    row.late_from = first.get("late_from", {}).get(label)
     for cases in found:
         enter = np.array([rank["enter"][label] for rank in cases])
         leave = np.array([rank["leave"][label] for rank in cases])
@@ -292,7 +301,7 @@ def record(row, plan):
         "interval": {"of": "calls", "low_us": interval[0], "high_us": interval[1],
                      "confidence": CONFIDENCE} if interval else None,
         "bytes_per_s": 1e6 * row.bytes / statistics.median(after) if after[0] > 0 else None,
-        "calls": len(after), "launches": row.launches,
+        "calls": len(after), "launches": row.launches, "late_from_call": row.late_from,
     }
     if plan.cluster and row.message_s:
         found |= {"time_per_message": found["time_us_median"] / message,

@@ -18,13 +18,14 @@ COLUMNS = ("series", "setting", "collective", "ranks", "bytes", "variant", "libr
            "segments", "segment_bytes", "combines", "chosen", "cold", "dtype", "op", "launches",
            "time_us", "low_us", "high_us", "bound_us", "messages", "rounds", "ratio", "ratio_low",
            "ratio_high", "verdict")
-WHOLE = ("ranks", "bytes", "segments", "segment_bytes", "launches")
+WHOLE = ("ranks", "bytes", "segments", "segment_bytes", "launches", "late_from_call")
 NUMBERS = ("time_us", "low_us", "high_us", "bound_us", "messages", "rounds", "ratio", "ratio_low",
            "ratio_high", "message_us", "in_call_us_mean", "imbalance_us_median")
 TRUTHS = ("combines", "chosen", "cold")
 # Columns of runs with arrival patterns: time_us is from last arrival to last exit. Other files
 # lack these.
-ARRIVALS = ("arrival", "predict", "message_us", "in_call_us_mean", "imbalance_us_median")
+ARRIVALS = ("arrival", "predict", "message_us", "in_call_us_mean", "imbalance_us_median",
+            "late_from_call")
 HEAD = ("machine", "date", "command", "mpi", "versions", "paceline_machine", "notes")
 
 

@@ -40,11 +40,12 @@ class Counted:
         worker = self.worker
         return {"moved": self.moved, "passed": self.passed, "calls": self.calls,
                 "idle": rested / max(ticks, 1), "machine": worker.communicator._core.machine,
-                "explained": {v.label: self.explained(v, cases[v.label]) for v in worker.variants
+                "explained": {v.label: explained(worker.communicator, v, cases[v.label])
+                              for v in worker.variants
                               if v.label in self.calls and v.library == "paceline"}}
 
-    def explained(self, variant, case):
-        """The choice for a variant, in words."""
-        comm = self.worker.communicator
-        wished = knobs(**variant.options(case.bytes))
-        return comm._core.explain(*variants.core_call(comm, case), None, None, wished)
+
+def explained(comm, variant, case):
+    """The choice for a variant, in words."""
+    wished = knobs(**variant.options(case.bytes))
+    return comm._core.explain(*variants.core_call(comm, case), None, None, wished)

@@ -9,6 +9,7 @@ from paceline_bench.report import (
     arrival_across,
     arrival_inside,
     arrival_losses,
+    arrival_measured,
     arrival_nodes,
     arrival_profile,
     arrival_random,
@@ -22,8 +23,8 @@ ABOUT = (
     "or whose order of sums, follows the arrival of a node's processes, and a hierarchical one "
     "across nodes; here are also algorithms that know beforehand which ranks will be late.",
 )
-PARTS = (arrival_runs, arrival_inside, arrival_across, arrival_nodes, arrival_random,
-         arrival_training)
+PARTS = (arrival_runs, arrival_inside, arrival_across, arrival_nodes, arrival_measured,
+         arrival_random, arrival_training)
 CASES = {"figure 7": arrival_inside.SMALL, "figure 8": arrival_inside.LARGE}
 
 
@@ -38,5 +39,11 @@ def make(files, profile=None):
 
 def cells(figures):
     """{claim: its Cells}."""
-    named = {figure.name: figure for figure in figures}
-    return {key: found for part in PARTS for key, found in part.cells(named).items()}
+    named, found = {figure.name: figure for figure in figures}, {}
+    for part in PARTS:
+        for key, some in part.cells(named).items():
+            found.setdefault(key, []).extend(some)
+    return found
+
+
+commands = arrival_measured.commands

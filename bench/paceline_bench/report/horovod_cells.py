@@ -1,5 +1,6 @@
 """Cells of the training page."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 
 from paceline_bench.report import horovod_gpus, replays
@@ -51,26 +52,34 @@ def longest(name):
     return max(row[1] for row in record_of(name)["keys"])
 
 
-def measured(figure):
-    """Cells of figure 9 by what files compare, launch by launch."""
-    pairs = {"non-blocking": (replays.NON_BLOCKING, replays.OVER_MPI),
-             "parts": (replays.IN_PARTS, replays.OVER_MPI),
-             "ours": (replays.OURS, replays.IN_PARTS)}
-    return {f"figure 9: {name}": [one.cell for one in figure.compared
-                                  if (one.way, one.other) == pair] for name, pair in pairs.items()}
+def measured(figure, way, other, networks=()):
+    """Cells of figure 9 by what files compare, launch by launch, of each loop; of all networks
+    unless some are named."""
+    found = []
+    for one in figure.compared:
+        loop, _, library = one.way.partition(":")
+        if (library, one.other) == (way, f"{loop}:{other}") and (
+                not networks or one.model in networks):
+            found.append(replace(one.cell, group=f"{replays.LOOPS[loop]}, {one.place}"))
+    return found
 
 
 def cells(figures):
     """{claim: its Cells}."""
     parameters, flops = counted()
     straight, blocking = horovod_gpus.STRAIGHT, horovod_gpus.BLOCKING
+    figure, blocked = figures[1], replays.OVER_MPI
     return {
         "table 2: parameters": parameters, "table 2: flops": flops,
         "figure 8": [Cell("counted", name, longest(name) / longest(SHORTEST))
                      for name in NETWORKS if name != SHORTEST],
-        "figure 9: ring": faster(RING),
-        **{f"figure 9: {name}": faster(PARTS, [name]) for name in PUBLISHED},
-        **measured(figures[1]),
+        "figure 9: ring": faster(RING) + measured(figure, replays.RING, blocked),
+        **{f"figure 9: {name}": faster(PARTS, [name]) + measured(
+            figure, replays.RING_PARTS, blocked, [name]) for name in PUBLISHED},
+        "figure 9: non-blocking": measured(figure, replays.NON_BLOCKING, blocked),
+        "figure 9: parts": measured(figure, replays.IN_PARTS, blocked),
+        "figure 9: parts alone": measured(figure, replays.IN_PARTS, replays.NON_BLOCKING),
+        "figure 9: ours": measured(figure, replays.OURS, replays.IN_PARTS),
         "figure 10: links": on_gpus(straight, blocking, LINKS),
         "figure 10: computing": on_gpus(straight, blocking, ("resnet50",)),
         "figure 10: parts": on_gpus(horovod_gpus.IN_PARTS, blocking, LINKS),

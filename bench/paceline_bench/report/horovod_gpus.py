@@ -8,10 +8,11 @@ which copies and sums cost nothing.
 from functools import lru_cache
 
 from paceline_bench.report import gpu, horovod_steps
-from paceline_bench.report.horovod_steps import PARTS, RING, fused
+from paceline_bench.report.horovod_steps import PARTS, RING
 from paceline_bench.report.lines import Figure, Line, Panel, Point
 from paceline_bench.report.networks import EDR, EDR_ALONE
 from paceline_bench.report.simulated import Way, seconds
+from paceline_bench.train import perfect
 from paceline_bench.train.published import PUBLISHED
 
 NODES, PICTURES = 8, (32, 64)
@@ -36,7 +37,7 @@ def call_s(label, nbytes):
 def speeds(name, pictures):
     """{way: seconds of a step}."""
     step = gpu.step_of(name, pictures)
-    return {label: fused(step, lambda nbytes, label=label: call_s(label, nbytes))[0]
+    return {label: perfect.fused(step, lambda nbytes, label=label: call_s(label, nbytes))[0]
             for label in MODELS}
 
 

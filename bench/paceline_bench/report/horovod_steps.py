@@ -12,7 +12,6 @@ from paceline_bench.report.networks import EDR
 from paceline_bench.report.simulated import Way, seconds
 from paceline_bench.train import perfect
 
-FUSED_BYTES = 64_000_000
 AUTO, RING, PARTS, OURS = "AUTO (rabenseifner)", "RNG", "RNG in four parts", "ours, chosen"
 CASES = ((8, 32), (9, 64))  # nodes, pictures of each and step: with more, it computes longer
 
@@ -38,32 +37,17 @@ def call_s(label, ranks, nbytes):
                           EDR.machine).span_s
 
 
-def fused(step, cost_s):
-    """Seconds of a step as Horovod takes it: (all, how many calls, bytes of the longest one)."""
-    keys, now, calls = step.as_ready, 0.0, []
-    while keys:
-        now = max(now, step.ready_s[keys[0]])
-        taken = 0
-        while keys and step.ready_s[keys[0]] <= now:
-            if taken and taken + step.bytes[keys[0]] > FUSED_BYTES:
-                break
-            taken += step.bytes[keys.pop(0)]
-        now += cost_s(taken)
-        calls.append(taken)
-    return step.forward_s + max(step.backward_s, now), len(calls), max(calls)
-
-
 def step_of(name, pictures):
     """The perfect.Step of a network; the document does not say for how long one computes."""
     left, communicating = sum(perfect.ELEMENT_BYTES * row[1] for row in record_of(name)["keys"]), 0
     while left > 0:
-        communicating += call_s(AUTO, CASES[0][0], min(left, FUSED_BYTES))
-        left -= FUSED_BYTES
+        communicating += call_s(AUTO, CASES[0][0], min(left, perfect.FUSED_BYTES))
+        left -= perfect.FUSED_BYTES
     return perfect.step_of(record_of(name), communicating * pictures / CASES[0][1])
 
 
 def speeds(name, ranks, pictures):
     """{way: seconds of a step}."""
     step = step_of(name, pictures)
-    return {label: fused(step, lambda nbytes, label=label: call_s(label, ranks, nbytes))[0]
+    return {label: perfect.fused(step, lambda nbytes, label=label: call_s(label, ranks, nbytes))[0]
             for label in (AUTO, RING, PARTS, OURS)}

@@ -1,5 +1,5 @@
-"""Measured lines of `paceline report training`: DDP's buckets, replayed between nodes, over us and
-over an MPI. From files of `paceline train replay --json`, CSVs of those, and
+"""Measured lines of `paceline report training`: Horovod's loop and DDP's buckets, replayed between
+nodes, over us and over an MPI. From files of `paceline train replay --json`, CSVs of those, and
 bench/results/training.csv."""
 
 import csv
@@ -13,17 +13,20 @@ from paceline.files import read_json, read_text
 from paceline_bench.report import paired
 from paceline_bench.report.lines import Line, Panel, Point, Records
 from paceline_bench.report.measured import network_of
-from paceline_bench.train import replay_campaign
+from paceline_bench.train import perfect, replay_campaign
 
-BLOCKING = "the MPI, blocking"
-LABELS = {"mpi": BLOCKING, "mpi-nonblocking": "the MPI, non-blocking",
+LABELS = {"mpi": "the MPI, blocking", "mpi-nonblocking": "the MPI, non-blocking",
           "mpi non-blocking": "the MPI, non-blocking",
           "mpi-parts": "the MPI, non-blocking in four parts",
+          "mpi-ring": "the MPI's ring, blocking",
+          "mpi-ring-parts": "the MPI's ring, non-blocking in four parts",
           "paceline": "paceline", "gloo": "gloo"}
-OVER_MPI = "ddp:mpi"
-NON_BLOCKING, IN_PARTS, OURS = "ddp:mpi-nonblocking", "ddp:mpi-parts", "ddp:paceline"
-PAIRS = ((NON_BLOCKING, OVER_MPI), (IN_PARTS, OVER_MPI), (OURS, OVER_MPI), (OURS, NON_BLOCKING),
-         (OURS, IN_PARTS), (OURS, "ddp:gloo"))
+LOOPS = {"horovod": "Horovod's loop", "ddp": "DDP's buckets"}
+OVER_MPI, NON_BLOCKING, IN_PARTS, OURS = "mpi", "mpi-nonblocking", "mpi-parts", "paceline"
+RING, RING_PARTS = "mpi-ring", "mpi-ring-parts"
+PAIRS = ((NON_BLOCKING, OVER_MPI), (IN_PARTS, OVER_MPI), (IN_PARTS, NON_BLOCKING),
+         (RING, OVER_MPI), (RING_PARTS, OVER_MPI), (OURS, OVER_MPI), (OURS, NON_BLOCKING),
+         (OURS, IN_PARTS), (OURS, RING_PARTS), (OURS, "gloo"))
 
 
 @dataclass(frozen=True)
@@ -36,23 +39,28 @@ class Replayed:
     compared: tuple = ()  # of paired.Compared; none where a file has medians alone
 
     def panels(self):
-        """A Panel for each model of which the MPI's blocking call was measured, too."""
+        """A Panel for each model and loop of which the MPI's blocking call was measured, too."""
         made = []
-        for model in dict.fromkeys(row[0] for row in self.rows):
-            mine = [row for row in self.rows if row[0] == model]
-            auto = [row[3] for row in mine if LABELS[row[1]] == BLOCKING]
-            if not auto:
-                continue
-            launches = min(row[2] for row in mine)
-            lines = tuple(
-                Line(f"{LABELS[way]}: {auto[0] / took:.3f}", self.origin,
-                     (Point(self.ranks, 0, took, low, high),))
-                for _, way, _, took, low, high in mine)
-            many = f"{launches} launch{'es' if launches > 1 else ''}"
-            peer = self.origin.peer.split(",")[0]
-            made.append(Panel(f"{model}, {self.ranks} ranks, {self.origin.network}, {peer}, {many}",
-                              "", lines, {}))
+        for loop in LOOPS:
+            for model in dict.fromkeys(row[0] for row in self.rows):
+                mine = [row for row in self.rows
+                        if row[0] == model and row[1].partition(":")[0] == loop]
+                auto = [row[3] for row in mine if row[1] == f"{loop}:{OVER_MPI}"]
+                if auto:
+                    made.append(self.panel(model, loop, mine, auto[0]))
         return made
+
+    def panel(self, model, loop, rows, auto_s):
+        """The Panel of these rows; labels give the speed as a multiple of the blocking call's."""
+        lines = tuple(
+            Line(f"{LABELS[way.partition(':')[2]]}: {auto_s / took:.3f}", self.origin,
+                 (Point(self.ranks, 0, took, low, high),))
+            for _, way, _, took, low, high in rows)
+        launches = min(row[2] for row in rows)
+        many = f"{launches} launch{'es' if launches > 1 else ''}"
+        peer = self.origin.peer.split(",")[0]
+        return Panel(f"{model}, {LOOPS[loop]}, {self.ranks} ranks, {self.origin.network}, {peer}, "
+                     f"{many}", "", lines, {})
 
 
 def origin_of(name, head):
@@ -86,12 +94,12 @@ def of_content(name, content):
     rows = []
     for model, ways in content["summary"].items():
         for way, row in ways.items():
-            mode, _, library = way.partition(":")
-            if mode == "ddp" and "step_s" in row:
-                rows.append((model, library, row["launches"], row["step_s"], row.get("low_s"),
+            if way.partition(":")[0] in perfect.BY_LIBRARY and "step_s" in row:
+                rows.append((model, way, row["launches"], row["step_s"], row.get("low_s"),
                              row.get("high_s")))
     origin = origin_of(name, content)
-    found = tuple(paired.compared(content, origin.network, origin.peer, PAIRS))
+    pairs = [tuple(f"{loop}:{library}" for library in pair) for loop in LOOPS for pair in PAIRS]
+    found = tuple(paired.compared(content, origin.network, origin.peer, pairs))
     return Replayed(origin, content["plan"]["ranks"], tuple(rows), found)
 
 
@@ -105,8 +113,8 @@ def of_campaign(file):
     rows = list(csv.DictReader(line for line in lines if not line.startswith("# ")))
     found = []
     for head in heads:
-        mine = [(row["model"], row["library"], int(row["launches"]), float(row["step_s"]), None,
-                 None) for row in rows if row["series"] == head["series"]]
+        mine = [(row["model"], f"ddp:{row['library']}", int(row["launches"]), float(row["step_s"]),
+                 None, None) for row in rows if row["series"] == head["series"]]
         ranks = head["plan"]["ranks"]
         found.append(Replayed(origin_of(f"{Path(file).name}, {head['series']}", head), ranks,
                               tuple(mine)))

@@ -4,13 +4,17 @@ Each starts the sum of a bucket when it is asked to, waits for the moment when t
 ready, and finishes what it has started. Waiting stands for computing, so it uses no core.
 """
 
+import contextlib
+import ctypes
 import os
 import time
 
 import numpy as np
+from paceline.errors import ResourceError
 
 from paceline_bench.measure.meeting import wait_until
 
+TUNED_RING, STARTED_RING = 4, 1  # Open MPI's numbers for its rings
 LOOK_S = 100e-6  # between two looks of a thread that makes an MPI go on
 
 
@@ -26,6 +30,10 @@ class Ours:
     def start(self, buffer):
         """Begins the sum over all ranks, in place."""
         self.pending.append(self.communicator.iallreduce(buffer))
+
+    def sum_now(self, buffer):
+        """The sum over all ranks, in place, for short buffers."""
+        self.communicator.allreduce(buffer, out=buffer)
 
     def wait_until(self, moment_ns):
         """Returns at that moment of the monotonic clock."""
@@ -54,6 +62,10 @@ class Gloo(Ours):
         work = dist.all_reduce(torch.from_numpy(buffer), group=self.group, async_op=True)
         self.pending.append(work)
 
+    def sum_now(self, buffer):
+        self.start(buffer)
+        self.finish()
+
 
 class Blocking(Ours):
     """MPI_Allreduce, one bucket after the other, as Horovod's thread calls it beside the one that
@@ -67,6 +79,22 @@ class Blocking(Ours):
 
     def start(self, buffer):
         self.communicator.Allreduce(self.mpi.IN_PLACE, buffer)
+
+    def sum_now(self, buffer):
+        self.mpi.COMM_WORLD.Allreduce(self.mpi.IN_PLACE, buffer)
+
+
+class Ring(Blocking):
+    """The same by Open MPI's own ring, which a communicator takes that is made while the MPI's
+    parameters say so: RNG of a publication."""
+
+    label = "mpi-ring"
+
+    def __init__(self, mpi):
+        super().__init__(mpi)
+        with parameter("coll_tuned_use_dynamic_rules", 1, ctypes.c_bool):
+            with parameter("coll_tuned_allreduce_algorithm", TUNED_RING):
+                self.communicator = mpi.COMM_WORLD.Dup()
 
 
 class NonBlocking(Blocking):
@@ -105,6 +133,44 @@ class Parts(NonBlocking):
     def start(self, buffer):
         for part in np.array_split(buffer, self.PARTS):
             super().start(part)
+
+
+class RingParts(Parts):
+    """The same by Open MPI's non-blocking ring."""
+
+    label = "mpi-ring-parts"
+
+    def start(self, buffer):
+        with parameter("coll_libnbc_iallreduce_algorithm", STARTED_RING):
+            super().start(buffer)
+
+
+OF_MPI = (Blocking, NonBlocking, Parts, Ring, RingParts)
+
+
+@contextlib.contextmanager
+def parameter(name, value, kind=ctypes.c_int):
+    """A parameter of the MPI that has that value meanwhile (MPI_T, chapter 15 of MPI 4)."""
+    library = ctypes.CDLL(os.environ["MPI4PY_LIBMPI"])
+
+    def call(function, *arguments):
+        error = getattr(library, function)(*arguments)
+        if error:
+            raise ResourceError(f"train: replay: {function} of {name}: error {error}.")
+
+    provided, number, count = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    handle, before = ctypes.c_void_p(), kind()
+    call("MPI_T_init_thread", 0, ctypes.byref(provided))
+    call("MPI_T_cvar_get_index", name.encode(), ctypes.byref(number))
+    call("MPI_T_cvar_handle_alloc", number, None, ctypes.byref(handle), ctypes.byref(count))
+    call("MPI_T_cvar_read", handle, ctypes.byref(before))
+    call("MPI_T_cvar_write", handle, ctypes.byref(kind(value)))
+    try:
+        yield
+    finally:
+        call("MPI_T_cvar_write", handle, ctypes.byref(before))
+        call("MPI_T_cvar_handle_free", ctypes.byref(handle))
+        call("MPI_T_finalize")
 
 
 def start_gloo(file, rank, ranks, interface=""):

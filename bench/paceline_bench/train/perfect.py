@@ -13,7 +13,9 @@ from dataclasses import dataclass
 ELEMENT_BYTES = 4  # float32
 OUTSTANDING = 8  # of concom
 FIRST_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20  # of DDP
-MODES = ("funnel", "concom", "depcha", "auto", "ddp")
+FUSED_BYTES = 64_000_000  # of Horovod
+MODES = ("funnel", "concom", "depcha", "auto", "ddp", "horovod")
+BY_LIBRARY = ("ddp", "horovod")  # modes that a library's calls serve
 ORDERS = ("numbered", "ready")
 
 
@@ -74,6 +76,29 @@ def buckets(step, first_bytes=FIRST_BYTES, bucket_bytes=BUCKET_BYTES):
     return [keys for keys in made if keys]
 
 
+def filled(step, keys):
+    """Number of the first of `keys` that Horovod fuses, of those that are ready."""
+    taken = number = 0
+    for key in keys:
+        if number and taken + step.bytes[key] > FUSED_BYTES:
+            break
+        taken += step.bytes[key]
+        number += 1
+    return number
+
+
+def fused(step, cost_s):
+    """Seconds of a step as Horovod takes it: (all, how many calls, bytes of the longest one)."""
+    keys, now, calls = step.as_ready, 0.0, []
+    while keys:
+        now = max(now, step.ready_s[keys[0]])
+        number = filled(step, [key for key in keys if step.ready_s[key] <= now])
+        calls.append(sum(step.bytes[key] for key in keys[:number]))
+        keys = keys[number:]
+        now += cost_s(calls[-1])
+    return step.forward_s + max(step.backward_s, now), len(calls), max(calls)
+
+
 def calls_of(step, mode, order):
     """Lists of keys that are exchanged together, in the order of the calls."""
     if mode == "ddp":
@@ -132,6 +157,8 @@ def urgent(step, ready_s, cost_s):
 
 def seconds(step, mode, order, cost_s, steps=5, calls=None):
     """Seconds of a step, over `steps` in a row; the last one ends when all weights are there."""
+    if mode == "horovod":
+        return fused(step, cost_s)[0]
     calls = calls or calls_of(step, mode, order)
     there_s, free_s, may_begin_s, computed_s = [0.0] * len(step.bytes), 0.0, 0.0, 0.0
     for _ in range(steps):

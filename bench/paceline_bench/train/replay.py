@@ -16,6 +16,7 @@ from paceline.errors import Error, UsageError
 from paceline.kvstore import records
 from paceline.kvstore.plan import Plan
 from paceline.kvstore.prices import Prices
+from paceline.launchers import OPENMPI
 from paceline.on_ranks import Late
 from rich.table import Table
 
@@ -25,8 +26,11 @@ from paceline_bench.measure.launching import run_module
 from paceline_bench.train import perfect
 
 STORED = tuple(f"{mode}:{order}" for order in perfect.ORDERS for mode in perfect.MODES[:4])
-DDP = ("ddp:paceline", "ddp:gloo", "ddp:mpi", "ddp:mpi-nonblocking", "ddp:mpi-parts")
-WAYS = (*STORED, *DDP)
+LIBRARIES = ("paceline", "gloo", "mpi", "mpi-nonblocking", "mpi-parts")
+RINGS = ("mpi-ring", "mpi-ring-parts")  # of Open MPI
+WAYS = (*STORED, *(f"ddp:{library}" for library in LIBRARIES))  # unless others are named
+NAMED = (*(f"ddp:{library}" for library in RINGS),
+         *(f"horovod:{library}" for library in (*LIBRARIES, *RINGS)))
 LIMIT_S, SLACK = 60, 4  # to start; and times what the steps take at least
 ELEMENT = perfect.ELEMENT_BYTES
 
@@ -103,19 +107,24 @@ def steps_of(models, ratio, compute_s, bound_s):
     return found
 
 
-def check_ways(ways, with_mpi):
-    """Raises UsageError for unknown ways."""
+def check_ways(ways, mpi):
+    """Raises UsageError for ways that are unknown, or that the MPI does not have; None: no MPI."""
+    known = (*WAYS, *NAMED)
     for way in ways:
-        if way not in WAYS:
-            raise UsageError(f"train: replay: there is no way {way!r}; ways are {', '.join(WAYS)}.")
-        if "mpi" in way and not with_mpi:
+        if way not in known:
+            raise UsageError(
+                f"train: replay: there is no way {way!r}; ways are {', '.join(known)}.")
+        if "mpi" in way and not mpi:
             raise UsageError(f"train: replay: {way} needs an MPI; leave out --no-mpi.")
+        if way.partition(":")[2] in RINGS and mpi["abi"] != OPENMPI:
+            raise UsageError(f"train: replay: {way} is Open MPI's own ring; the MPI is "
+                             f"{mpi['kind']}.")
 
 
 def mode_and_order(way):
     """(mode, order) as perfect.seconds() takes them."""
     mode, _, rest = way.partition(":")
-    return mode, rest if mode != "ddp" else "ready"
+    return mode, "ready" if mode in perfect.BY_LIBRARY else rest
 
 
 def bounded(step, way, bound_s, in_a_row):

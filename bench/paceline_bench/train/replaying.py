@@ -25,6 +25,7 @@ from paceline_bench.train import libraries, pace, perfect
 PERIOD = 1021  # a prime: no cut of a buffer falls together with it
 CHUNK = PERIOD << 8
 SLACK_S = 300e-6  # of a sleep; a layer that begins later has waited for weights
+CYCLE_S = 1e-3  # of Horovod
 STORES = ("funnel", "concom", "depcha", "auto")
 
 
@@ -200,6 +201,65 @@ class Ddp:
     close = end
 
 
+class Horovod:
+    """Horovod's loop: what is ready on all ranks goes into one blocking sum of at most
+    perfect.FUSED_BYTES, and whenever one has ended, at the next turn of CYCLE_S, the ranks look
+    again. The next forward pass waits for all."""
+
+    def __init__(self, library, step, rank, ranks, paces):
+        self.library, self.step, self.done, self.paces = library, step, 0, paces
+        self.keys, self.ranks = Keys(step, rank, ranks), ranks
+        room = min(perfect.FUSED_BYTES, sum(step.bytes))
+        self.fused = np.empty(room // perfect.ELEMENT_BYTES, np.float32)
+
+    def step_once(self):
+        """Forward, and sums until all gradients are there."""
+        begin = time.monotonic_ns()
+        step = pace.slowed(self.step, self.paces.factor(self.keys.rank, self.done))
+        due = {key: begin + int(1e9 * (step.forward_s + at)) for key, at in enumerate(step.ready_s)}
+        left = step.as_ready
+        while left:
+            number = perfect.filled(step, left[:self.ready(left, due, begin)])
+            self.sum(left[:number])
+            left = left[number:]
+        self.library.wait_until(begin + int(1e9 * step.compute_s))
+        for key, array in enumerate(self.keys.arrays):
+            array /= self.ranks
+            self.keys.look(self.done, key)
+        self.done += 1
+
+    def ready(self, left, due, begin):
+        """Number of keys, from the first one on, that are ready on all ranks; at least one."""
+        turn = int(1e9 * CYCLE_S)
+        wait = max(time.monotonic_ns(), due[left[0]]) - begin
+        self.library.wait_until(begin + -(-wait // turn) * turn)
+        now = time.monotonic_ns()
+        there = np.array([due[key] <= now for key in left], np.float32)
+        self.library.sum_now(there)
+        return int(np.argmin([*(there == self.ranks), False]))
+
+    def sum(self, keys):
+        """One call for these keys; several go through the buffer that fuses them."""
+        arrays = self.keys.arrays
+        for key in keys:
+            self.keys.make(self.done, key)
+        whole = arrays[keys[0]]
+        if len(keys) > 1:
+            whole = self.fused[:sum(arrays[key].size for key in keys)]
+            np.concatenate([arrays[key] for key in keys], out=whole)
+        self.library.start(whole)
+        self.library.finish()
+        at = 0
+        for key in keys if len(keys) > 1 else ():
+            arrays[key][:] = whole[at : at + arrays[key].size]
+            at += arrays[key].size
+
+    def end(self):
+        """Does nothing: no call is under way."""
+
+    close = end
+
+
 class Rank:
     """This rank, with everything that lives for the whole launch."""
 
@@ -211,7 +271,8 @@ class Rank:
         self.cluster = links.Cluster(**spec["cluster"]) if spec["cluster"] else None
         self.paces = pace.Pace(tuple(map(tuple, spec["slow"])), spec["jitter"])
         self.world, self.libraries = None, {"paceline": libraries.Ours(self.communicator)}
-        wanted = {name.partition(":")[2] for name in spec["ways"] if name.startswith("ddp")}
+        wanted = {name.partition(":")[2] for name in spec["ways"]
+                  if name.partition(":")[0] in perfect.BY_LIBRARY}
         if "gloo" in wanted:
             interface = self.cluster.interface if self.cluster else ""
             self.libraries["gloo"] = libraries.Gloo(
@@ -220,11 +281,9 @@ class Rank:
             from paceline import mpi
 
             self.world = mpi.load()[0].world()
-        if wanted & {"mpi", "mpi-nonblocking", "mpi-parts"}:
+        if by_mpi := [kind for kind in libraries.OF_MPI if kind.label in wanted]:
             loaded = libraries.start_mpi()
-            self.libraries["mpi"] = libraries.Blocking(loaded)
-            self.libraries["mpi-nonblocking"] = libraries.NonBlocking(loaded)
-            self.libraries["mpi-parts"] = libraries.Parts(loaded)
+            self.libraries |= {kind.label: kind(loaded) for kind in by_mpi}
 
     def counters(self):
         """(bytes sent, bytes received) by this node so far; nothing without nodes."""
@@ -241,8 +300,8 @@ class Rank:
         """The object that runs the steps of a way."""
         name, _, rest = way.partition(":")
         ours = step, self.rank, self.ranks, self.paces
-        if name == "ddp":
-            return Ddp(self.libraries[rest], *ours)
+        if name in perfect.BY_LIBRARY:
+            return (Ddp if name == "ddp" else Horovod)(self.libraries[rest], *ours)
         return Stored(self.communicator, name, rest, *ours)
 
     def measure(self, way, step):
