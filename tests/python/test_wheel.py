@@ -109,7 +109,7 @@ def test_commands_of_the_laboratory_say_where_it_is(installed, bare):
     for name in ("bench", "train", "report"):
         found = subprocess.run([installed / "paceline", name], env=bare, capture_output=True,
                                text=True, timeout=LIMIT_S)
-        assert found.returncode == 2 and "pip install paceline-bench" in found.stderr
+        assert found.returncode == 2 and "pip install ./bench" in found.stderr
     assert "paceline-bench" not in run(installed / "paceline", "--help", env=bare)
 
 

@@ -11,7 +11,7 @@ import click
 # name -> (module, what the list of commands says). Modules are imported when they are needed, so
 # that `paceline --help` is quick.
 COMMANDS = {
-    "hello": ("paceline.cli.hello", "See in a minute what Paceline does for a training step."),
+    "hello": ("paceline.cli.hello", "See in half a minute what Paceline does for a training step."),
     "run": ("paceline.cli.run", "Start a program on several ranks of this machine."),
     "preload": ("paceline.cli.preload", "Print the path of the drop-in library for MPI programs."),
     "doctor": ("paceline.cli.doctor", "Look for what would keep Paceline from working here."),
@@ -51,7 +51,7 @@ class Commands(click.Group):
             return importlib.import_module(row[0]).command
         if name in LABORATORY:
             raise click.UsageError(f"`paceline {name}` is in a package of its own: "
-                                   "pip install paceline-bench")
+                                   "pip install ./bench in a clone")
         from paceline import _core
 
         near = _core.did_you_mean(name, ", ".join(commands()))

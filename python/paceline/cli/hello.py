@@ -132,7 +132,7 @@ def draw(found, profiles, file):
 @file_option("--svg", default="paceline-hello.svg", show_default=True,
              help="Draw a training step here.")
 def command(ranks, svg):
-    """See in a minute what Paceline does for a training step.
+    """See in half a minute what Paceline does for a training step.
 
     Trains a network on several ranks, by turns with overlap() and under DDP over gloo, compares
     their losses, and times allreduce beside gloo. Without torch: allreduce alone.

@@ -61,7 +61,7 @@ def command(mpicc):
 
     Under LD_PRELOAD it serves the collectives of a program as it stands, in C and Fortran:
     blocking, non-blocking and persistent ones. Every other call is the MPI's own.
-    It is compiled once for each MPI, which takes some seconds and g++ 12 or newer, and is kept in
+    It is compiled once for each MPI, which takes up to a minute and g++ 12 or newer, and is kept in
     ~/.cache/paceline. In a source tree `./dev build --mpicc PATH` does that.
 
     \b
