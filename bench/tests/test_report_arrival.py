@@ -102,7 +102,7 @@ def test_table_3_has_the_forms_by_arrival_which_gain_where_a_rank_of_a_node_is_l
     ratios = {line.label: line.points[0].seconds
               for line in arrival_across.hierarchical().lines}
     assert tuple(ratios) == arrival_across.BY_NODES
-    for name in arrival_across.PARTS:
+    for name in (arrival_across.SMALL_PAP, arrival_across.LARGE_PAP):
         assert ratios[name] > 1.2 * ratios["hierarchical_rsa"]
 
 
