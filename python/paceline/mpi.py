@@ -6,6 +6,7 @@ Nothing here is needed for ranks of one machine that `paceline run` or torchrun 
 import glob
 import mmap
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ _NAMES = {
     STANDARD: ("libmpi_abi.so.1",),
 }
 _GRACE_S = 5.0  # for what gives up by itself at the limit, and says more
+# Names of programs that start the ranks of an MPI; srun's slurmstepd brings no MPI.
+_OF_MPI = re.compile(r"mpi(exec|run|spawn)|hydra_|pmi_proxy|ort(ed|erun)|prt(ed|erun)|prun")
 # Option of srun that starts their ranks.
 _SRUN = {OPENMPI: "--mpi=pmix", MPICH: "--mpi=pmi2", STANDARD: "--mpi=pmi2"}
 
@@ -67,15 +70,28 @@ def candidates(families: tuple[str, ...] = FAMILIES) -> list[Found]:
     return [f for f in found if f.path != "libmpi.so"]
 
 
+def _launcher() -> str:
+    """The program that started this one for an MPI, directly or by a script; empty: there is none,
+    or it is another user's."""
+    process = os.getppid()
+    while process > 1:
+        try:
+            path = os.readlink(f"/proc/{process}/exe")
+            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+                process = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            return ""
+        if _OF_MPI.match(os.path.basename(path)):
+            return path
+    return ""
+
+
 def _installed() -> Iterator[Found]:
     """Libraries beside the launcher, and in this Python's environment."""
-    try:
-        folder, name = os.path.split(os.readlink(f"/proc/{os.getppid()}/exe"))
-    except OSError:  # another user's
-        folder = name = ""
-    if name.startswith("slurmstepd"):  # srun's, which brings no MPI
-        folder = ""
-    prefixes = {os.path.dirname(folder): "it belongs to the launcher"} if folder else {}
+    launcher = _launcher()
+    prefixes = {}
+    if launcher:
+        prefixes[os.path.dirname(os.path.dirname(launcher))] = "it belongs to the launcher"
     prefixes.setdefault(sys.exec_prefix, "it is in this Python's environment")
     for prefix, why in prefixes.items():
         for name in dict.fromkeys(name for names in _NAMES.values() for name in names):

@@ -137,8 +137,12 @@ def lag(communicator):
         behind = [rank for rank in reached if reached[rank] == number]
         call = last[behind[0]]
         doing = f"#{number}, {call['call']}" if call else "no call at all"
-        said.append(f"{name_of(communicator)}: {ranks_of(behind)} came only to {doing}; others to "
-                    f"#{furthest}.")
+        missed = next((f"went on with #{number + 1}, {one['call']}"
+                       for others in communicator.values() for one in others["calls"]
+                       if one["number"] == number + 1), "")
+        far = f"came to #{furthest}" if furthest > number + 1 or not missed else ""
+        said.append(f"{name_of(communicator)}: {ranks_of(behind)} came only to {doing}; others "
+                    f"{' and '.join(filter(None, (missed, far)))}.")
     return said
 
 

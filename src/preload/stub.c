@@ -170,8 +170,8 @@ static void fill_table(void) {
   } else {
     begins = NULL;
     fprintf(stderr,
-            "paceline: preload: %s; all calls pass through to the host MPI. For its library say: "
-            "./dev build --mpicc PATH, and LD_PRELOAD=$(paceline preload --mpicc PATH).\n",
+            "paceline: preload: %s; all calls pass through to the host MPI. For its library say "
+            "LD_PRELOAD=$(paceline preload --mpicc PATH).\n",
             why);
   }
   atomic_store_explicit(&is_filled, 1, memory_order_release);

@@ -53,11 +53,19 @@ def test_who_is_behind_waited_for_and_missing():
     waits = [call(1), call(2, under_way=True, waited_s=12.34, waits_for=[1, 2])]
     found = said(made(0, waits), made(1, [call(1)]))
     assert found == [
-        "communicator of 3 ranks: rank 1 came only to #1, allreduce of 10 float64, sum; others to "
-        "#2.",
+        "communicator of 3 ranks: rank 1 came only to #1, allreduce of 10 float64, sum; others "
+        "went on with #2, allreduce of 10 float64, sum.",
         "communicator of 3 ranks: rank 0 waits for ranks 1 and 2 in #2, allreduce of 10 float64, "
         "sum, for 12.3 s.",
         "rank 2 left no record: gone, or in no call when the others wrote theirs."]
+
+
+def test_the_call_that_a_rank_has_yet_to_make_is_named():
+    far = [call(1), call(2, "barrier"), call(3)]
+    assert said(made(0, far, 2), made(1, [call(1)], 2))[0] == (
+        "communicator of 2 ranks: rank 1 came only to #1, allreduce of 10 float64, sum; others "
+        "went on with #2, barrier and came to #3.")
+    assert said(made(0, [call(3)], 2), made(1, [call(1)], 2))[-1].endswith("others came to #3.")
 
 
 def test_where_they_were():
@@ -132,7 +140,8 @@ def test_a_signal_asks_those_who_wait_and_those_who_compute(paceline, tmp_path):
     status, out, _ = paceline("doctor", "--record", tmp_path)
     out = " ".join(out.split())
     assert status == 0 and "asked for by signal 12" in out
-    assert "rank 1 came only to #2, allreduce of 10 float64, sum; others to #3" in out, out
+    assert ("rank 1 came only to #2, allreduce of 10 float64, sum; others went on with #3, "
+            "allreduce of 3 float64, sum.") in out, out
     assert "rank 0 waits for rank 1 in #3, allreduce of 3 float64, sum" in out, out
 
 
