@@ -63,7 +63,7 @@ void StartLine::meet(Wait wait) {
       if (now_ns() > deadline)
         fail(Fault::timeout, "bench: rank ", rank_, " of ", ranks_, " waits for rank ", peer,
              ", of which there has been no sign for ", kLimit / kSecond,
-             " s; it has ended or hangs. Look at what it has said.");
+             " s; it has ended or hangs. Look at its output.");
     }
   }
 }

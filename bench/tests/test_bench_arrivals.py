@@ -108,7 +108,7 @@ def test_a_campaign_keeps_arrivals_apart_from_other_figures(tmp_path):
 def test_who_has_nobody_for_late_is_told_so(variants, predict, told):
     notes = arrivals.untaught(plan(*variants), [launch(variants[0], predict=predict)])
     assert bool(notes) == told
-    assert all("tail_direct: took no rank for late" in note for note in notes)
+    assert all("tail_direct: predicted no late rank" in note for note in notes)
 
 
 def test_without_prediction_is_measured_in_processes_of_its_own():

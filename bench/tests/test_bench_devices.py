@@ -55,7 +55,7 @@ def test_a_terminal_of_80_columns_shows_the_table(ranks, capsys, monkeypatch):
 
 @pytest.mark.parametrize("words, why", [
     (["alltoall", "--device", "emulated"], "--device times broadcast, reduce, allreduce"),
-    (["reduce", "--device", "emulated", "-n", "1"], "--ranks is 2 at least"),
+    (["reduce", "--device", "emulated", "-n", "1"], "--ranks must be at least 2"),
     (["reduce", "--device", "emulated", "--algorithm", "ring", "--verdict"],
      "leave out --algorithm, --verdict."),
     (["reduce", "--device", "staged", "--dtype", "float64"], "leave out --dtype."),

@@ -338,7 +338,7 @@ def test_what_not_all_ranks_have_measured_is_left_out(tmp_path):
     (["--ways", "speculative"], "no way 'speculative'"),
     (["--ways", "ddp:mpi", "--compute-s", "1"], "needs an MPI"),
     (["--models", "lenet", "--compute-s", "1"], "no record of lenet"),
-    ([], "say how long a step computes"),
+    ([], "pass the computing time of a step"),
     (["--compute-s", "1", "--slow", "1"], "3:1.2"),
     (["--compute-s", "1", "--slow", "0:0.5"], "how many times as long"),
     (["--compute-s", "1", "--slow", "2:1.5"], "0 to 1"),

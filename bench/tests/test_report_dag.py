@@ -77,7 +77,7 @@ def test_a_page_of_simulated_and_measured_lines(folder, tmp_path, capsys):
             ("replay", "measured"), ("table 1", "simulated"),
             ("theorem 3.1", "simulated")} == kinds
     assert "<td>log p (alpha + n beta)" in page and "<td>52.7 %" in page
-    assert "BE Algorithm 1" in page and "No file that was read" not in page
+    assert "BE Algorithm 1" in page and "No file has" not in page
     accuracies = [float(row["value"]) for row in rows if row["figure"] == "accuracy"]
     assert max(accuracies) == pytest.approx(0.6)
     assert sum(row["figure"] == "loss" for row in rows) <= 2 * training.MOST_POINTS

@@ -71,7 +71,7 @@ def test_what_was_measured_is_on_the_page(tmp_path, capsys):
     for words in ("broadcast, 4 participants on 4 x Some GPU", "broadcast of 1 MiB, measured",
                   "LP, best block (measured)", "2 ranks, emulated devices", "copy out", "90 %"):
         assert words in html, words
-    assert "No file that was read" not in html
+    assert "No file has" not in html
     assert "<td>4 participants on 4 x Some GPU: 1.5<td>measured" in html, "LP by MST"
     assert "<td>broadcast of 1 MiB, 2 ranks, emulated devices: 2.01<td>measured" in html
     with page.with_suffix(".csv").open(newline="") as file:

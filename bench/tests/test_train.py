@@ -165,7 +165,7 @@ def test_ranks_that_others_have_started_are_joined(monkeypatch):
     assert "2 ranks have the same weights" in run.text(0) and not run.text(1, "stdout")
     monkeypatch.setenv("PACELINE_RANK", "1")
     done = CliRunner().invoke(command, ["-n", "2"])
-    assert done.exit_code == 2 and "has started these ranks already" in done.output
+    assert done.exit_code == 2 and "has started the ranks already" in done.output
 
 
 @in_long
@@ -205,7 +205,7 @@ def test_sizes_stand_beside_those_of_both_tables_2(shown):
 @in_long
 def test_tables_2_of_other_pictures_are_said_to_be(shown):
     said = " ".join(sum(shown("--model", "resnet110", "--side", "8", "--data", "digits"), []))
-    assert "Published is what 32x32 pictures and 10 classes ask for." in said
+    assert "Published numbers are for 32x32 pictures and 10 classes." in said
     assert "Published" not in " ".join(sum(shown("--model", "resnet20", "--side", "8"), []))
 
 

@@ -126,28 +126,30 @@ std::tuple<Bytes, bool, std::string> allocate(Communicator& self, std::size_t by
 void bind_request(nb::module_& m) {
   nb::class_<Pending>(m, "Request", "A collective under way.")
       .def("test", &Pending::test,
-           "Works on what is under way; True once the collective is complete.")
+           "Makes progress. Returns True once the collective is complete.")
       .def("wait_for", &Pending::wait_for, "milliseconds"_a,
-           "Waits at most so long; True once the collective is complete. Breaks nothing.")
+           "Waits for at most `milliseconds`. Returns True once the collective is complete. If it\n"
+           "is not complete, it goes on.")
       .def("sleep_for", &Pending::sleep_for, "milliseconds"_a,
-           "The same beside a program that computes: uses no processor, and returns early where\n"
+           "Like wait_for(), beside a program that computes: uses no core, and returns early when\n"
            "another collective is complete.")
       .def("wait", &Pending::wait, "timeout_ms"_a = 0,
            "Returns the result once the collective is complete. Raises TimeoutError after "
            "timeout_ms\n"
-           "milliseconds (0: the communicator's limit), MismatchError or RankLost.")
+           "milliseconds (0: the communicator's time-out), MismatchError or RankLost.")
       .def("join", &Pending::join, "stream"_a,
-           "Makes work that is enqueued on the stream (a CUstream) from now on come after a call\n"
-           "on memory of a CUDA device. The host does not wait.")
+           "For a call on memory of a CUDA device: makes later work on the stream (a CUstream)\n"
+           "start after the call. The host does not wait.")
       .def_prop_ro("is_on_device", &Pending::is_on_device)
       .def_prop_ro("result", &Pending::result,
                    "The array that holds the result after wait(), or None.");
   nb::class_<PendingPlan>(m, "Plan", "A collective that is set up once and started many times.")
-      .def("start", &PendingPlan::start, "Starts the collective; wait() before the next start.")
+      .def("start", &PendingPlan::start,
+           "Starts the collective. Call wait() before the next start().")
       .def("test", &PendingPlan::test,
-           "Works on what is under way; True once this start is complete.")
+           "Makes progress. Returns True once this start is complete.")
       .def("wait", &PendingPlan::wait, "timeout_ms"_a = 0,
-           "Returns the result once this start is complete; raises like Request.wait().");
+           "Returns the result once this start is complete. Raises the errors of Request.wait().");
 }
 
 }  // namespace

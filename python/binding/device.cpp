@@ -183,9 +183,9 @@ void bind_device(nb::module_& m) {
       .def("link", [](const PyDevices& self, int device, int peer) {
         return self.driver->link(device, peer);
       }, nb::arg("device"), nb::arg("peer"),
-           "Returns how slow the link between two devices is, beside others; 0: the fastest.")
+           "Returns the place of the link between two devices by speed; 0: the fastest.")
       .def("describe", describe_device, nb::arg("device"));
-  nb::class_<PyEmulated, PyDevices>(m, "EmulatedDevices", "Devices of the host.")
+  nb::class_<PyEmulated, PyDevices>(m, "EmulatedDevices", "Devices that the host emulates.")
       .def("__init__", [](PyEmulated* self, int devices, bool threads, std::uint64_t seed,
                           std::size_t memory_bytes, bool keeps_work, bool moves) {
         new (self) PyEmulated(std::make_shared<device::Emulation>(device::EmulationOptions{
@@ -194,16 +194,16 @@ void bind_device(nb::module_& m) {
            nb::arg("memory_bytes") = std::size_t{1} << 40, nb::arg("keeps_work") = false,
            nb::arg("moves") = true)
       .def("lose", [](PyEmulated& self, int device) { self.emulation->lose(device); },
-           nb::arg("device"), "As if the device had gone.")
+           nb::arg("device"), "Emulates the loss of the device.")
       .def("spans", spans, nb::arg("machine"),
-           "When what was enqueued since the last time would have run on such a machine, whose\n"
-           "alpha, beta and gamma are those of copies and sums: (begin, end), in seconds.");
+           "Returns the model times of the work enqueued since the last call: (begin, end) in\n"
+           "seconds. alpha, beta and gamma of the machine are those of copies and sums.");
   m.def("cuda_devices", [] { return PyDevices{device::cuda_driver(), nullptr}; },
-        "Returns those of CUDA. Raises RefusalError, which says what is missing.");
+        "Returns the CUDA devices. Raises RefusalError, which names the cause, if there are none.");
   m.def("has_cuda_kernels", [] { return device::kernel_image() != nullptr; },
-        "True if the build, or the option cuda_kernels, brings reduce kernels for CUDA devices.");
+        "True if the build, or the option cuda_kernels, has reduce kernels for CUDA devices.");
   m.def("trouble_with_cuda", device::trouble_with_cuda,
-        "Returns why there are none; empty: there are.");
+        "Returns the reason why there are no CUDA devices; empty if there are.");
   nb::class_<PyDeviceGroup>(m, "DeviceGroup", "Devices as the ranks of collectives.")
       .def(nb::init<const PyDevices&, std::vector<int>, const std::string&>(), nb::arg("devices"),
            nb::arg("positions"), nb::arg("machine"))
@@ -211,7 +211,7 @@ void bind_device(nb::module_& m) {
       .def("enqueue", &PyDeviceGroup::enqueue, nb::arg("calls"), nb::arg("knobs").none())
       .def("explain", &PyDeviceGroup::explain, nb::arg("calls"), nb::arg("knobs").none())
       .def("synchronize", &PyDeviceGroup::synchronize);
-  nb::class_<PyDevicePlan>(m, "DevicePlan", "A call of a group that is made again and again.")
+  nb::class_<PyDevicePlan>(m, "DevicePlan", "A call of a group that can be started many times.")
       .def(nb::init<std::shared_ptr<PyDeviceGroup>, const std::vector<nb::tuple>&, nb::handle>(),
            nb::arg("group"), nb::arg("calls"), nb::arg("knobs").none())
       .def("start", [](PyDevicePlan& self) { self.group->launch(self.graph); });

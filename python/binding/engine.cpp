@@ -224,23 +224,23 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 }
 
 void bind_tasks(nb::module_& m) {
-  nb::class_<PyVariable>(m, "Variable", "Value that tasks read and write.")
+  nb::class_<PyVariable>(m, "Variable", "A value that tasks read and write.")
       .def_prop_ro("name", [](const PyVariable& self) { return self.variable->name; })
       .def("wait", [](PyVariable& self) {
         self.engine->wait(self.variable, look_for_signals);
       }, nb::call_guard<nb::gil_scoped_release>(),
-           "Returns when every task pushed so far that writes it is complete; raises their error.");
+           "Returns when all tasks pushed so far that write it are complete. Raises their error.");
   nb::class_<PyTask>(m, "Task", "A piece of work of an engine.")
       .def("wait", wait_for_task,
-           "Returns the task's result once it is complete: what its function returned, or the\n"
-           "array it wrote. Raises its error, or that of a task it depends on.")
+           "Returns the task's result once it is complete: the return value of its function, or\n"
+           "the array that it wrote. Raises its error, or that of a task on which it depends.")
       .def("cancel", [](PyTask& self) { return self.engine->cancel(self.task); },
            nb::call_guard<nb::gil_scoped_release>(),
-           "Keeps it from running; False if it has begun. Tasks that depend on it fail.")
+           "Cancels the task. Returns False if it has begun. Tasks that depend on it fail.")
       .def_prop_ro("done", [](const PyTask& self) {
         const nb::gil_scoped_release unlocked;
         return self.engine->is_complete(self.task);
-      }, "True if it is complete; it may have failed.");
+      }, "True if the task is complete; it may have failed.");
 }
 
 }  // namespace

@@ -39,13 +39,14 @@ Communicator join(MpiLibrary& self, std::optional<std::uintptr_t> communicator,
 }  // namespace
 
 void bind_mpi(nb::module_& m) {
-  nb::class_<MpiWorld>(m, "MpiWorld", "All processes of an MPI, in a communicator of ours.")
+  nb::class_<MpiWorld>(m, "MpiWorld",
+                       "All processes of an MPI, in a communicator of Paceline's own.")
       .def_prop_ro("rank", &MpiWorld::rank)
       .def_prop_ro("size", &MpiWorld::ranks)
       .def("wake_peers", &MpiWorld::wake_peers, Unlocked(),
-           "Lets MPI go on with what it has yet to send.")
+           "Lets MPI send the messages that it still holds.")
       .def("allgather", &MpiWorld::allgather, "mine"_a, Unlocked(),
-           "Returns what every rank says, by rank. Collective.")
+           "Returns the texts of all ranks, by rank. Collective.")
       .def_prop_ro("communicator", [](const MpiWorld& self) {
         return reinterpret_cast<std::uintptr_t>(self.communicator_address());
       }, "The address of its MPI_Comm, a duplicate; valid as long as this object is.");
@@ -57,7 +58,7 @@ void bind_mpi(nb::module_& m) {
       .def_prop_ro("is_finalized", &MpiLibrary::is_finalized)
       .def("init", [](MpiLibrary& self) { return std::string(name_of(init_mpi(self))); },
            Unlocked(),
-           "Initialises it if needed; returns how threads may call it.")
+           "Initialises it if needed. Returns its thread level.")
       .def("finalize", &MpiLibrary::finalize, Unlocked(),
            "Finalises it if init() initialised it. Collective.")
       .def("world", [](MpiLibrary& self) { return self.open(nullptr); }, Unlocked(),
@@ -67,10 +68,10 @@ void bind_mpi(nb::module_& m) {
            "Joins the world of the processes of an MPI communicator, given by its address; None:\n"
            "of all processes. Initialises MPI if needed. Collective.");
   m.def("load_mpi", &MpiLibrary::load, "path"_a, Unlocked(),
-        "Loads an MPI; an empty path means the one that is in the process already.");
-  m.def("has_mpi", &MpiLibrary::is_in_process, "True if an MPI is in the process already.");
+        "Loads an MPI. An empty path stands for the MPI that the process has loaded already.");
+  m.def("has_mpi", &MpiLibrary::is_in_process, "True if the process has loaded an MPI already.");
   m.def("finish_mpi", &finish_mpi, Unlocked(),
-        "Finalises the MPI that join() has started, if it has. Collective.");
+        "Finalises MPI if join() has started it. Collective.");
 }
 
 }  // namespace paceline::binding

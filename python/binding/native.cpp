@@ -60,7 +60,7 @@ Native* combination_of(nb::handle target, const nb::list& sources, std::string_v
 }  // namespace
 
 void bind_native(nb::module_& m) {
-  nb::class_<Native>(m, "Native", "Work of the core that is ready, for other extension modules.")
+  nb::class_<Native>(m, "Native", "A prepared call of the core, for other extension modules.")
       .def("__call__", &Native::run, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("capsule", &Native::capsule,
                    "Entry point for such a module, without Python: python/binding/native.hpp.");
@@ -71,8 +71,8 @@ void bind_native(nb::module_& m) {
         "A call of Communicator.run with these arguments.");
   m.def("native_combine", combination_of, "target"_a, "sources"_a, "op"_a,
         nb::sig("def native_combine(target: object, sources: list[object], op: str) -> Native"),
-        "Writes to target what op makes of the sources, element by element; a single one is\n"
-        "copied. Arrays of one type and length.");
+        "Combines the sources by `op` into target, element by element. A single source is copied.\n"
+        "All arrays have the same type and length.");
 }
 
 }  // namespace paceline::binding

@@ -93,8 +93,8 @@ void Pending::join(std::uintptr_t stream) {
   if (error_) throw *error_;
   if (!request_.valid()) return;
   if (!is_on_device())
-    fail(Fault::usage, "request: a stream is to wait for a call on memory of the host; wait() for "
-         "it instead.");
+    fail(Fault::usage, "request: a stream cannot wait for a call on memory of the host; call "
+         "wait() instead.");
   request_.join(cuda_stream(kept_.output.device(), stream));
 }
 

@@ -374,7 +374,7 @@ void PyStore::set_plan(const std::vector<PyBucket>& buckets, std::vector<std::si
 }  // namespace
 
 void bind_store(nb::module_& m) {
-  nb::class_<PyStore>(m, "Store", "Arrays by key; a user sees paceline.kvstore.")
+  nb::class_<PyStore>(m, "Store", "Arrays by key, for paceline.kvstore.")
       .def(nb::init<PyEngine&, nb::handle, const Communicator&, const std::vector<Communicator>&,
                     std::string_view, const std::string&, std::size_t, nb::object>(),
            "engine"_a, "arrays"_a, "communicator"_a, "others"_a, "type"_a, "op"_a,
@@ -382,10 +382,10 @@ void bind_store(nb::module_& m) {
       .def("add", &PyStore::add, "key"_a, "name"_a, "array"_a, "shape"_a)
       .def("variable", &PyStore::variable, "number"_a)
       .def("push", &PyStore::push, "keys"_a.none(), "values"_a.none(), "priority"_a,
-           "False if something does not fit: nothing has been done then.")
+           "Returns False, and does nothing, if an argument does not fit.")
       .def("pull", &PyStore::pull, "keys"_a.none(), "arrays"_a.none(), "priority"_a,
-           "False if something does not fit: nothing has been done then.")
-      .def("wait", &PyStore::wait, "keys"_a, "False, without a wait, if a key is unknown.")
+           "Returns False, and does nothing, if an argument does not fit.")
+      .def("wait", &PyStore::wait, "keys"_a, "Returns False, without waiting, if a key is unknown.")
       .def("wait_for_all", &PyStore::wait_for_all, nb::call_guard<nb::gil_scoped_release>())
       .def("barrier", &PyStore::barrier, nb::call_guard<nb::gil_scoped_release>())
       .def("flush", &PyStore::flush, nb::call_guard<nb::gil_scoped_release>())
@@ -394,7 +394,7 @@ void bind_store(nb::module_& m) {
       .def("begin_round", &PyStore::begin_round, nb::call_guard<nb::gil_scoped_release>())
       .def("push_bucket", &PyStore::push_bucket, "number"_a,
            nb::call_guard<nb::gil_scoped_release>(),
-           "Pushes a bucket of the plan: its keys' buffers hold the values, none is under way.");
+           "Pushes a bucket of the plan. Its values lie in its keys' buffers; none is under way.");
 }
 
 }  // namespace paceline::binding

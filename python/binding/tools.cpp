@@ -87,14 +87,14 @@ void bind_options(nb::module_& m) {
     nb::list rows;
     for (const OptionRow& row : option_rows()) rows.append(described(row));
     return rows;
-  }, "Every option as a dict: what it is, what is in force, and where that comes from.");
+  }, "Every option as a dict: its definition, its value in force, and the value's origin.");
   m.def("checked_option", &checked_option, "name"_a, "value"_a, "where"_a,
-        "A value from elsewhere than the environment, checked; `where` names it in the error.");
+        "Checks a value that is not from the environment; `where` names it in errors.");
   m.def("did_you_mean", [](const std::string& word, const std::string& names) {
     return did_you_mean(word, names);
   }, "word"_a, "names"_a,
-        "\" Did you mean ring?\" for a word that is near to one of \"ring, chain\", or nothing.");
-  m.def("unknown_variables", &unknown_variables, "PACELINE_* variables that no option reads.");
+        "\" Did you mean ring?\" for a word that is near one of \"ring, chain\"; else empty.");
+  m.def("unknown_variables", &unknown_variables, "PACELINE_* variables that name no option.");
   m.def("parse_bytes", [](const std::string& size) {
     const auto bytes = parse_bytes(size);
     if (!bytes) fail(Fault::usage, "'", size, "' is no size; write 4096, 64KiB, 1MiB or 2GB.");
@@ -131,7 +131,7 @@ struct LoopPredictor {
 
 void bind_predictor(nb::module_& m) {
   nb::class_<LoopPredictor>(
-      m, "Predictor", "Predicts which ranks a call takes for late, from their earlier arrivals.")
+      m, "Predictor", "Predicts late ranks from their earlier arrivals.")
       .def("__init__", [](LoopPredictor* p, int ranks, std::size_t bytes,
                           const std::string& machine) {
         const Problem problem{.collective = Collective::allreduce, .ranks = ranks};
@@ -143,12 +143,13 @@ void bind_predictor(nb::module_& m) {
         const std::vector<int> late = p.predictor.late(p.place);
         p.predictor.count_call(p.place);
         return late;
-      }, "Returns the ranks that the next call takes for late, latest last; counts that call.")
+      }, "Returns the ranks predicted to be late in the next call, the latest last. Counts the "
+         "call.")
       .def("learn", [](LoopPredictor& p, const WaitsNs& waits, const std::vector<int>& taken) {
         p.predictor.learn(p.place, latest_of(waits), taken);
       }, "waits"_a, "taken"_a,
-           "Learns from one call. `waits`: each rank's ns until the last one entered, and after;\n"
-           "`taken`: the ranks that the call took for late.");
+           "Learns from one call. `waits`: for each rank its ns in the call before and after the\n"
+           "last rank entered. `taken`: the ranks that were predicted to be late.");
 }
 
 // Divides the ranks equally over nodes, side by side; empty if they make no two nodes.
@@ -210,7 +211,7 @@ void bind_names(nb::module_& m) {
     nb::list names;
     for (const Target target : targets()) names.append(text(name_of(target)));
     return names;
-  }, "Instruction sets that this processor runs, the best and used one last.");
+  }, "Instruction sets that this processor runs; the last is the best, and in use.");
   m.def("algorithms", &algorithms, "ranks"_a = 4, "ranks_per_node"_a = 1,
         "Every algorithm with its cost; volume and reduced are multiples of the message, near_...\n"
         "are inside nodes. access: how a rank gets at its peers' data; nodes: by messages between\n"
@@ -318,10 +319,11 @@ void bind_choice(nb::module_& m) {
         "segments"_a = 0, "window"_a = 0, "radix"_a = 0, "blocks"_a = 0,
         "machine"_a = usual_machine().name, "attach"_a = true,
         "late"_a = std::vector<int>(), "nodes"_a = std::vector<int>(), "numbers"_a = "",
-        "The choice for a message of `bytes` on a machine, and why.\n"
-        "`attach`: the system copies between their memory. one_node: all ranks are on one node.\n"
-        "`late`: ranks predicted to enter last, the latest one last. `nodes`: of each rank; none:\n"
-        "as the machine says. `numbers`, empty: as PACELINE_NUMBERS says.");
+        "The choice for a message of `bytes` bytes on a machine, and the reason.\n"
+        "`attach`: True if the system copies between the memory of ranks. one_node: True if all\n"
+        "ranks are on one node. `late`: ranks predicted to be late, the latest last. `nodes`:\n"
+        "the node of each rank; empty: as the machine says. `numbers`: empty: as\n"
+        "PACELINE_NUMBERS says.");
   m.def("machines", [] {
     nb::list rows;
     for (const Machine& machine : known_machines())
@@ -334,7 +336,7 @@ void bind_choice(nb::module_& m) {
     return settings_of(machine_from(machine));
   }, "machine"_a, "All settings of a machine model: alpha_us=1.5,gbit_per_s=100,...");
   m.def("assumed_machine", [] { return describe(assumed_by(text_of(Option::machine))); },
-        "The machine that choices between nodes assume before measurements, and why.");
+        "The machine that choices between nodes assume before a measurement, and the reason.");
   m.def("machine_file", [] {
     const MachineFile file = read_machine_file(machine_folder());
     nb::list machines;
@@ -358,7 +360,7 @@ void bind_choice(nb::module_& m) {
   }, "collective"_a, "ranks"_a, "bytes"_a, "machine"_a,
         "A lower bound for every algorithm on this machine, in seconds; 0: unknown.");
   m.def("trouble_with_huge_pages", &trouble_with_huge_pages, "folder"_a,
-        "Returns why shared memory in `folder` gets no huge pages; empty: it gets them.");
+        "Returns the reason why shared memory in `folder` gets no huge pages; empty if it does.");
 }
 
 }  // namespace

@@ -105,11 +105,11 @@ void bind_world(nb::module_& m) {
       "join", join, "store"_a.none(), "rank"_a, "ranks"_a, "name"_a, "place"_a = "",
       "timeout_ms"_a.none() = nb::none(), "start_timeout_ms"_a.none() = nb::none(),
       "mpi_libraries"_a = std::vector<std::string>(),
-      "Joins a world: store is a folder, an object with set and get, or None for one rank alone.\n"
-      "A try that failed may be repeated; name and place say of which world it was.\n"
-      "mpi_libraries: to start where the ranks are on several nodes, the best first.");
+      "Joins a world. store: a folder, an object with set and get, or None for one rank alone.\n"
+      "name and place name the world; a failed try may be repeated with the same ones.\n"
+      "mpi_libraries: libraries to start if the ranks are on several nodes, the best first.");
   m.def("option", option, "name"_a, nb::sig("def option(name: str) -> typing.Any"),
-        "The checked value of an option that is in force.");
+        "The checked value in force of an option.");
 }
 
 }  // namespace paceline::binding

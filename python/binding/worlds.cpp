@@ -161,27 +161,27 @@ void add_shape(nb::class_<Place>& place) {
       .def_prop_ro("radix", [](const Place& p) { return p.shape.cut.knobs.radix; })
       .def_prop_ro("blocks", [](const Place& p) { return p.shape.cut.knobs.blocks; })
       .def_prop_ro("late", [](const Place& p) { return p.shape.late; },
-                   "Ranks predicted to enter last, as far as the algorithm looks at them.")
+                   "Ranks predicted to be late, of those that the algorithm considers.")
       .def_prop_ro("line", [](const Place& p) { return describe(*p.algorithm, p.shape); },
-                   "The arguments of `paceline verify` that mean this world.");
+                   "The arguments of `paceline verify` that name this world.");
 }
 
 void add_counts(nb::class_<Place>& place) {
   place
       .def_prop_ro("is_load_store", &Place::is_load_store,
-                   "True if ranks share memory and send nothing: then traffic is counted.")
+                   "True if ranks share memory and send nothing, so that traffic is counted.")
       .def("traffic", &Place::traffic, "count"_a, "element_bytes"_a, Unlocked(),
-           "Bytes that the steps of all ranks together read and write.")
+           "Bytes that the steps of all ranks read and write together.")
       .def("traffic_by_rank",
            [](const Place& p, std::size_t count, std::size_t bytes) {
              return p.by_rank([&](const Schedule& s) { return traffic_of(s, count, bytes); });
            },
-           "count"_a, "element_bytes"_a, Unlocked(), "The same for each rank.")
+           "count"_a, "element_bytes"_a, Unlocked(), "Like traffic(), for each rank.")
       .def("traffic_by_step",
            [](const Place& p, std::size_t count, std::size_t bytes) {
              return p.by_rank([&](const Schedule& s) { return traffic_by_step(s, count, bytes); });
            },
-           "count"_a, "element_bytes"_a, Unlocked(), "The same for each step of each rank.")
+           "count"_a, "element_bytes"_a, Unlocked(), "Like traffic(), for each step of each rank.")
       .def("traffic_after",
            [](const Place& p, int late, std::size_t count, std::size_t bytes) {
              if (late < 0 || late >= p.shape.ranks)
@@ -192,7 +192,7 @@ void add_counts(nb::class_<Place>& place) {
                                   bytes);
            },
            "late"_a, "count"_a, "element_bytes"_a, Unlocked(),
-           "The same for each rank after a rank has come that all have long been waiting for.");
+           "Like traffic_by_rank(), after the entry of rank `late`, for which all others waited.");
 }
 
 }  // namespace
@@ -233,14 +233,15 @@ void bind_traces(nb::module_& m) {
   m.def("start_trace", &Communicator::start_trace, "communicator"_a, Unlocked(),
         "Records every step of every collective of this process from now on.");
   m.def("take_trace", &Communicator::take_trace, "communicator"_a, Unlocked(),
-        "Ends the recording; this rank's events, in seconds of CLOCK_MONOTONIC.");
+        "Ends the recording. Returns this rank's events, in seconds of CLOCK_MONOTONIC.");
 }
 
 void bind_traffic(nb::module_& m) {
   nb::class_<Moved>(m, "Moved", "Bytes that steps read and write.")
       .def_ro("read", &Moved::read)
       .def_ro("written", &Moved::written)
-      .def_ro("again", &Moved::again, "Part of those read: made by the same rank in earlier steps.")
+      .def_ro("again", &Moved::again,
+              "The part of `read` that the same rank wrote in earlier steps.")
       .def_prop_ro("total", &Moved::total);
   nb::class_<Traffic>(m, "Traffic", "Bytes that steps move, by kind; empty kinds are left out.")
       .def_prop_ro("passes", [](const Traffic& t) { return named<Pass>(t.by_pass); })
@@ -252,7 +253,7 @@ void bind_traffic(nb::module_& m) {
 
 void bind_worlds(nb::module_& m) {
   nb::class_<Place> place(
-      m, "World", "An algorithm among so many ranks; a knob (radix, blocks) of 0 is left open.");
+      m, "World", "An algorithm on a number of ranks; a knob (radix, blocks) of 0 is left open.");
   place
       .def("__init__",
            [](Place* self, const std::string& collective, const std::string& algorithm, int ranks,
@@ -287,16 +288,17 @@ void bind_worlds(nb::module_& m) {
            "whole_tail"_a = false, "group"_a = 0, "scattered"_a = false, "canonical"_a = false,
            "nodes"_a = std::vector<int>(), "no_staging"_a = false,
            "arrivals"_a = std::vector<double>(), "late"_a = std::vector<int>())
-      .def("rejects", &Place::rejects, "Why the algorithm cannot serve this world; empty: it can.")
+      .def("rejects", &Place::rejects,
+           "Returns the reason why the algorithm cannot serve this world; empty if it can.")
       .def("verify",
            [](const Place& p) { return verify(make_world(*p.algorithm, p.shape)).fault; },
-           Unlocked(), "Returns the fault; empty: proven.")
+           Unlocked(), "Returns the fault; empty if the world is proven.")
       .def("shake",
            [](const Place& p, std::uint64_t seed) {
              return shake(make_world(*p.algorithm, p.shape), seed).fault;
            },
-           "seed"_a, Unlocked(), "The same after one run in an order drawn from the seed.")
-      .def("print", &Place::print_rank, "rank"_a = 0, "One rank's schedule as text.")
+           "seed"_a, Unlocked(), "Like verify(), after one run in an order drawn from the seed.")
+      .def("print", &Place::print_rank, "rank"_a = 0, "Returns one rank's schedule as text.")
       .def("simulate", &Place::simulated, "count"_a, "element_bytes"_a, "machine"_a,
            "arrivals"_a = std::vector<double>(), Unlocked());
   add_shape(place);
@@ -308,7 +310,8 @@ void bind_sweeps(nb::module_& m) {
       .def_ro("proven", &Outcome::proven)
       .def_ro("rejected", &Outcome::rejected)
       .def_ro("faults", &Outcome::faults);
-  nb::class_<Sweep>(m, "Sweep", "Every small world of the named algorithms; empty names: of all.")
+  nb::class_<Sweep>(m, "Sweep",
+                    "Every small world of the named algorithms; an empty name stands for all.")
       .def(nb::init<std::string, std::string, int>(), "collective"_a, "algorithm"_a, "max_ranks"_a)
       .def("__len__", &Sweep::size)
       .def("ranks", &Sweep::ranks, "world"_a)

@@ -92,29 +92,30 @@ class Request:
     """A collective under way."""
 
     def test(self) -> bool:
-        """Works on what is under way; True once the collective is complete."""
+        """Makes progress. Returns True once the collective is complete."""
 
     def wait_for(self, milliseconds: int) -> bool:
         """
-        Waits at most so long; True once the collective is complete. Breaks nothing.
+        Waits for at most `milliseconds`. Returns True once the collective is complete. If it
+        is not complete, it goes on.
         """
 
     def sleep_for(self, milliseconds: int) -> bool:
         """
-        The same beside a program that computes: uses no processor, and returns early where
+        Like wait_for(), beside a program that computes: uses no core, and returns early when
         another collective is complete.
         """
 
     def wait(self, timeout_ms: int = 0) -> object:
         """
         Returns the result once the collective is complete. Raises TimeoutError after timeout_ms
-        milliseconds (0: the communicator's limit), MismatchError or RankLost.
+        milliseconds (0: the communicator's time-out), MismatchError or RankLost.
         """
 
     def join(self, stream: int) -> None:
         """
-        Makes work that is enqueued on the stream (a CUstream) from now on come after a call
-        on memory of a CUDA device. The host does not wait.
+        For a call on memory of a CUDA device: makes later work on the stream (a CUstream)
+        start after the call. The host does not wait.
         """
 
     @property
@@ -127,14 +128,14 @@ class Plan:
     """A collective that is set up once and started many times."""
 
     def start(self) -> None:
-        """Starts the collective; wait() before the next start."""
+        """Starts the collective. Call wait() before the next start()."""
 
     def test(self) -> bool:
-        """Works on what is under way; True once this start is complete."""
+        """Makes progress. Returns True once this start is complete."""
 
     def wait(self, timeout_ms: int = 0) -> object:
         """
-        Returns the result once this start is complete; raises like Request.wait().
+        Returns the result once this start is complete. Raises the errors of Request.wait().
         """
 
 def join(
@@ -148,26 +149,26 @@ def join(
     mpi_libraries: Sequence[str] = [],
 ) -> Communicator:
     """
-    Joins a world: store is a folder, an object with set and get, or None for one rank alone.
-    A try that failed may be repeated; name and place say of which world it was.
-    mpi_libraries: to start where the ranks are on several nodes, the best first.
+    Joins a world. store: a folder, an object with set and get, or None for one rank alone.
+    name and place name the world; a failed try may be repeated with the same ones.
+    mpi_libraries: libraries to start if the ranks are on several nodes, the best first.
     """
 
 def option(name: str) -> Any:
-    """The checked value of an option that is in force."""
+    """The checked value in force of an option."""
 
 class MpiWorld:
-    """All processes of an MPI, in a communicator of ours."""
+    """All processes of an MPI, in a communicator of Paceline's own."""
 
     @property
     def rank(self) -> int: ...
     @property
     def size(self) -> int: ...
     def wake_peers(self) -> None:
-        """Lets MPI go on with what it has yet to send."""
+        """Lets MPI send the messages that it still holds."""
 
     def allgather(self, mine: str) -> list[str]:
-        """Returns what every rank says, by rank. Collective."""
+        """Returns the texts of all ranks, by rank. Collective."""
 
     @property
     def communicator(self) -> int:
@@ -189,7 +190,7 @@ class Mpi:
     @property
     def is_finalized(self) -> bool: ...
     def init(self) -> str:
-        """Initialises it if needed; returns how threads may call it."""
+        """Initialises it if needed. Returns its thread level."""
 
     def finalize(self) -> None:
         """Finalises it if init() initialised it. Collective."""
@@ -210,17 +211,17 @@ class Mpi:
 
 def load_mpi(path: str) -> Mpi:
     """
-    Loads an MPI; an empty path means the one that is in the process already.
+    Loads an MPI. An empty path stands for the MPI that the process has loaded already.
     """
 
 def has_mpi() -> bool:
-    """True if an MPI is in the process already."""
+    """True if the process has loaded an MPI already."""
 
 def finish_mpi() -> None:
-    """Finalises the MPI that join() has started, if it has. Collective."""
+    """Finalises MPI if join() has started it. Collective."""
 
 class Native:
-    """Work of the core that is ready, for other extension modules."""
+    """A prepared call of the core, for other extension modules."""
 
     def __call__(self) -> None: ...
     @property
@@ -242,18 +243,18 @@ def native_call(
 
 def native_combine(target: object, sources: list[object], op: str) -> Native:
     """
-    Writes to target what op makes of the sources, element by element; a single one is
-    copied. Arrays of one type and length.
+    Combines the sources by `op` into target, element by element. A single source is copied.
+    All arrays have the same type and length.
     """
 
 class Variable:
-    """Value that tasks read and write."""
+    """A value that tasks read and write."""
 
     @property
     def name(self) -> str: ...
     def wait(self) -> None:
         """
-        Returns when every task pushed so far that writes it is complete; raises their error.
+        Returns when all tasks pushed so far that write it are complete. Raises their error.
         """
 
 class Task:
@@ -261,18 +262,18 @@ class Task:
 
     def wait(self) -> object:
         """
-        Returns the task's result once it is complete: what its function returned, or the
-        array it wrote. Raises its error, or that of a task it depends on.
+        Returns the task's result once it is complete: the return value of its function, or
+        the array that it wrote. Raises its error, or that of a task on which it depends.
         """
 
     def cancel(self) -> bool:
         """
-        Keeps it from running; False if it has begun. Tasks that depend on it fail.
+        Cancels the task. Returns False if it has begun. Tasks that depend on it fail.
         """
 
     @property
     def done(self) -> bool:
-        """True if it is complete; it may have failed."""
+        """True if the task is complete; it may have failed."""
 
 def check_array(array: object, call: str, is_written: bool) -> None: ...
 
@@ -343,7 +344,7 @@ class Calls:
     ) -> Task: ...
 
 class Store:
-    """Arrays by key; a user sees paceline.kvstore."""
+    """Arrays by key, for paceline.kvstore."""
 
     def __init__(
         self,
@@ -359,13 +360,13 @@ class Store:
     def add(self, key: object, name: str, array: object, shape: object) -> None: ...
     def variable(self, number: int) -> Variable: ...
     def push(self, keys: object | None, values: object | None, priority: int) -> bool:
-        """False if something does not fit: nothing has been done then."""
+        """Returns False, and does nothing, if an argument does not fit."""
 
     def pull(self, keys: object | None, arrays: object | None, priority: int) -> bool:
-        """False if something does not fit: nothing has been done then."""
+        """Returns False, and does nothing, if an argument does not fit."""
 
     def wait(self, keys: Sequence[object]) -> bool:
-        """False, without a wait, if a key is unknown."""
+        """Returns False, without waiting, if a key is unknown."""
 
     def wait_for_all(self) -> None: ...
     def barrier(self) -> None: ...
@@ -379,7 +380,7 @@ class Store:
     def begin_round(self) -> None: ...
     def push_bucket(self, number: int) -> None:
         """
-        Pushes a bucket of the plan: its keys' buffers hold the values, none is under way.
+        Pushes a bucket of the plan. Its values lie in its keys' buffers; none is under way.
         """
 
 class Devices:
@@ -392,13 +393,13 @@ class Devices:
     def reaches(self, device: int, peer: int) -> bool: ...
     def link(self, device: int, peer: int) -> int:
         """
-        Returns how slow the link between two devices is, beside others; 0: the fastest.
+        Returns the place of the link between two devices by speed; 0: the fastest.
         """
 
     def describe(self, device: int) -> dict: ...
 
 class EmulatedDevices(Devices):
-    """Devices of the host."""
+    """Devices that the host emulates."""
 
     def __init__(
         self,
@@ -410,26 +411,26 @@ class EmulatedDevices(Devices):
         moves: bool = True,
     ) -> None: ...
     def lose(self, device: int) -> None:
-        """As if the device had gone."""
+        """Emulates the loss of the device."""
 
     def spans(self, machine: str) -> list[tuple[float, float]]:
         """
-        When what was enqueued since the last time would have run on such a machine, whose
-        alpha, beta and gamma are those of copies and sums: (begin, end), in seconds.
+        Returns the model times of the work enqueued since the last call: (begin, end) in
+        seconds. alpha, beta and gamma of the machine are those of copies and sums.
         """
 
 def cuda_devices() -> Devices:
     """
-    Returns those of CUDA. Raises RefusalError, which says what is missing.
+    Returns the CUDA devices. Raises RefusalError, which names the cause, if there are none.
     """
 
 def has_cuda_kernels() -> bool:
     """
-    True if the build, or the option cuda_kernels, brings reduce kernels for CUDA devices.
+    True if the build, or the option cuda_kernels, has reduce kernels for CUDA devices.
     """
 
 def trouble_with_cuda() -> str:
-    """Returns why there are none; empty: there are."""
+    """Returns the reason why there are no CUDA devices; empty if there are."""
 
 class DeviceGroup:
     """Devices as the ranks of collectives."""
@@ -442,7 +443,7 @@ class DeviceGroup:
     def synchronize(self) -> None: ...
 
 class DevicePlan:
-    """A call of a group that is made again and again."""
+    """A call of a group that can be started many times."""
 
     def __init__(
         self, group: DeviceGroup, calls: Sequence[tuple], knobs: object | None
@@ -496,7 +497,9 @@ def is_defined(op: str, type: str) -> bool: ...
 def has_root(arg: str, /) -> bool: ...
 def has_op(arg: str, /) -> bool: ...
 def kernel_targets() -> list:
-    """Instruction sets that this processor runs, the best and used one last."""
+    """
+    Instruction sets that this processor runs; the last is the best, and in use.
+    """
 
 def algorithms(ranks: int = 4, ranks_per_node: int = 1) -> list:
     """
@@ -507,21 +510,21 @@ def algorithms(ranks: int = 4, ranks_per_node: int = 1) -> list:
 
 def options() -> list:
     """
-    Every option as a dict: what it is, what is in force, and where that comes from.
+    Every option as a dict: its definition, its value in force, and the value's origin.
     """
 
 def checked_option(name: str, value: str, where: str) -> object:
     """
-    A value from elsewhere than the environment, checked; `where` names it in the error.
+    Checks a value that is not from the environment; `where` names it in errors.
     """
 
 def did_you_mean(word: str, names: str) -> str:
     """
-    " Did you mean ring?" for a word that is near to one of "ring, chain", or nothing.
+    " Did you mean ring?" for a word that is near one of "ring, chain"; else empty.
     """
 
 def unknown_variables() -> list[str]:
-    """PACELINE_* variables that no option reads."""
+    """PACELINE_* variables that name no option."""
 
 def parse_bytes(size: str) -> int: ...
 def imbalance(arrivals: Sequence[float]) -> tuple[float, float]:
@@ -533,22 +536,20 @@ def imbalance(arrivals: Sequence[float]) -> tuple[float, float]:
 def human_bytes(bytes: float) -> str: ...
 
 class Predictor:
-    """
-    Predicts which ranks a call takes for late, from their earlier arrivals.
-    """
+    """Predicts late ranks from their earlier arrivals."""
 
     def __init__(self, ranks: int, bytes: int, machine: str) -> None:
         """For allreduces of `bytes` bytes, one rank a node."""
 
     def next(self) -> list[int]:
         """
-        Returns the ranks that the next call takes for late, latest last; counts that call.
+        Returns the ranks predicted to be late in the next call, the latest last. Counts the call.
         """
 
     def learn(self, waits: Sequence[tuple[int, int]], taken: Sequence[int]) -> None:
         """
-        Learns from one call. `waits`: each rank's ns until the last one entered, and after;
-        `taken`: the ranks that the call took for late.
+        Learns from one call. `waits`: for each rank its ns in the call before and after the
+        last rank entered. `taken`: the ranks that were predicted to be late.
         """
 
 def choose(
@@ -567,10 +568,11 @@ def choose(
     numbers: str = "",
 ) -> dict:
     """
-    The choice for a message of `bytes` on a machine, and why.
-    `attach`: the system copies between their memory. one_node: all ranks are on one node.
-    `late`: ranks predicted to enter last, the latest one last. `nodes`: of each rank; none:
-    as the machine says. `numbers`, empty: as PACELINE_NUMBERS says.
+    The choice for a message of `bytes` bytes on a machine, and the reason.
+    `attach`: True if the system copies between the memory of ranks. one_node: True if all
+    ranks are on one node. `late`: ranks predicted to be late, the latest last. `nodes`:
+    the node of each rank; empty: as the machine says. `numbers`: empty: as
+    PACELINE_NUMBERS says.
     """
 
 def machines() -> list:
@@ -584,7 +586,7 @@ def machine_settings(machine: str) -> str:
 
 def assumed_machine() -> str:
     """
-    The machine that choices between nodes assume before measurements, and why.
+    The machine that choices between nodes assume before a measurement, and the reason.
     """
 
 def machine_file() -> dict:
@@ -599,7 +601,7 @@ def bound_s(collective: str, ranks: int, bytes: float, machine: str) -> float:
 
 def trouble_with_huge_pages(folder: str) -> str:
     """
-    Returns why shared memory in `folder` gets no huge pages; empty: it gets them.
+    Returns the reason why shared memory in `folder` gets no huge pages; empty if it does.
     """
 
 class Event:
@@ -647,7 +649,9 @@ def start_trace(communicator: Communicator) -> None:
     """Records every step of every collective of this process from now on."""
 
 def take_trace(communicator: Communicator) -> Trace:
-    """Ends the recording; this rank's events, in seconds of CLOCK_MONOTONIC."""
+    """
+    Ends the recording. Returns this rank's events, in seconds of CLOCK_MONOTONIC.
+    """
 
 class Moved:
     """Bytes that steps read and write."""
@@ -658,7 +662,7 @@ class Moved:
     def written(self) -> int: ...
     @property
     def again(self) -> int:
-        """Part of those read: made by the same rank in earlier steps."""
+        """The part of `read` that the same rank wrote in earlier steps."""
 
     @property
     def total(self) -> int: ...
@@ -679,7 +683,7 @@ class Traffic:
 
 class World:
     """
-    An algorithm among so many ranks; a knob (radix, blocks) of 0 is left open.
+    An algorithm on a number of ranks; a knob (radix, blocks) of 0 is left open.
     """
 
     def __init__(
@@ -707,16 +711,18 @@ class World:
         late: Sequence[int] = [],
     ) -> None: ...
     def rejects(self) -> str:
-        """Why the algorithm cannot serve this world; empty: it can."""
+        """
+        Returns the reason why the algorithm cannot serve this world; empty if it can.
+        """
 
     def verify(self) -> str:
-        """Returns the fault; empty: proven."""
+        """Returns the fault; empty if the world is proven."""
 
     def shake(self, seed: int) -> str:
-        """The same after one run in an order drawn from the seed."""
+        """Like verify(), after one run in an order drawn from the seed."""
 
     def print(self, rank: int = 0) -> str:
-        """One rank's schedule as text."""
+        """Returns one rank's schedule as text."""
 
     def simulate(
         self, count: int, element_bytes: int, machine: str, arrivals: Sequence[float] = []
@@ -741,28 +747,30 @@ class World:
     def blocks(self) -> int: ...
     @property
     def late(self) -> list[int]:
-        """Ranks predicted to enter last, as far as the algorithm looks at them."""
+        """Ranks predicted to be late, of those that the algorithm considers."""
 
     @property
     def line(self) -> str:
-        """The arguments of `paceline verify` that mean this world."""
+        """The arguments of `paceline verify` that name this world."""
 
     @property
     def is_load_store(self) -> bool:
-        """True if ranks share memory and send nothing: then traffic is counted."""
+        """
+        True if ranks share memory and send nothing, so that traffic is counted.
+        """
 
     def traffic(self, count: int, element_bytes: int) -> Traffic:
-        """Bytes that the steps of all ranks together read and write."""
+        """Bytes that the steps of all ranks read and write together."""
 
     def traffic_by_rank(self, count: int, element_bytes: int) -> list[Traffic]:
-        """The same for each rank."""
+        """Like traffic(), for each rank."""
 
     def traffic_by_step(self, count: int, element_bytes: int) -> list[list[Traffic]]:
-        """The same for each step of each rank."""
+        """Like traffic(), for each step of each rank."""
 
     def traffic_after(self, late: int, count: int, element_bytes: int) -> list[Traffic]:
         """
-        The same for each rank after a rank has come that all have long been waiting for.
+        Like traffic_by_rank(), after the entry of rank `late`, for which all others waited.
         """
 
 class Outcome:
@@ -774,7 +782,9 @@ class Outcome:
     def faults(self) -> list[tuple[str, str]]: ...
 
 class Sweep:
-    """Every small world of the named algorithms; empty names: of all."""
+    """
+    Every small world of the named algorithms; an empty name stands for all.
+    """
 
     def __init__(self, collective: str, algorithm: str, max_ranks: int) -> None: ...
     def __len__(self) -> int: ...

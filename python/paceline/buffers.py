@@ -1,4 +1,4 @@
-"""Arrays for results, of the same library and type as the arrays that go in."""
+"""Makes arrays for results, of the library and type of the input arrays."""
 
 import math
 import operator
@@ -22,7 +22,7 @@ def shape_of(x: Buffer) -> tuple[int, ...]:
 
 
 def empty_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
-    """An array of `shape` with the type of `x`, not set to anything.
+    """An uninitialised array of `shape` with the type of `x`.
 
     A torch tensor for a torch tensor, a numpy array for everything else. Raises ResourceError,
     which names `call`, if memory runs out.
@@ -32,8 +32,8 @@ def empty_like(x: Buffer, shape: Sequence[int], call: str) -> Buffer:
         if new_empty is not None:
             return new_empty(shape)
         if hasattr(x, "__cuda_array_interface__"):
-            raise UsageError(f"{call}: results for a {type(x).__name__} are not made here; pass "
-                             "`out`, on the same device.")
+            raise UsageError(f"{call}: Paceline does not make results for a {type(x).__name__}; "
+                             "pass `out`, on the same device.")
         return numpy.empty(shape, numpy.asarray(x).dtype)
     except (MemoryError, ValueError, OverflowError, RuntimeError) as error:
         raise ResourceError(
@@ -68,9 +68,9 @@ def shared_empty(comm: Any, shape: int | Sequence[int], dtype: Any) -> Buffer:
 
 
 def joined(x: Buffer, ranks: int, counts: Sequence[int] | None, call: str) -> Buffer:
-    """The result of putting a piece like `x` from each rank together, along the first dimension.
+    """An array for pieces like `x` of all ranks, concatenated along the first dimension.
 
-    With `counts` the pieces differ, and the result is flat: sum(counts) elements.
+    With `counts` the array is flat and has sum(counts) elements.
     """
     if counts is not None:
         return empty_like(x, (sum(_wholes(counts)),), call)
@@ -79,9 +79,9 @@ def joined(x: Buffer, ranks: int, counts: Sequence[int] | None, call: str) -> Bu
 
 
 def piece(x: Buffer, ranks: int, rank: int, counts: Sequence[int] | None, call: str) -> Buffer:
-    """The result of cutting `x` into a piece for each rank, along the first dimension.
+    """An array for this rank's piece of `x`, which is cut along the first dimension.
 
-    With `counts` the pieces differ, and the result is flat: counts[rank] elements.
+    With `counts` the array is flat and has counts[rank] elements.
     """
     if counts is not None:
         return empty_like(x, (sum(_wholes(counts)[rank : rank + 1]),), call)
@@ -92,7 +92,7 @@ def piece(x: Buffer, ranks: int, rank: int, counts: Sequence[int] | None, call: 
 
 
 def _wholes(counts: Any) -> list[int]:
-    """`counts`, or 0 and nothing if they are no counts: the core then says what is wrong."""
+    """`counts`, with 0 for what is no count, and [] for no sequence: the core reports the error."""
     if not isinstance(counts, Iterable):
         return []
     return [operator.index(n) if _is_count(n) else 0 for n in counts]

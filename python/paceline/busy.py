@@ -8,26 +8,26 @@ ENOUGH = 0.2  # of a core
 
 
 class Watch:
-    """Counts what other programs compute from now on."""
+    """Counts the time that other programs compute from now on."""
 
     def __init__(self):
         self.start = _counted()
 
     def cores(self):
-        """The number of cores that they used on average. Others are all but this program and those
-        of its children that have ended. 0 where /proc/stat cannot be read."""
+        """The mean number of cores that other programs used: all but this program and its ended
+        children. 0 if /proc/stat cannot be read."""
         passed_s, all_s, own_s = (b - a for a, b in zip(self.start, _counted(), strict=True))
         return max(0.0, all_s - own_s) / passed_s
 
 
 def leaves_too_little(cores, ranks):
-    """True if so many ranks lack cores where other programs use `cores` of them."""
+    """True if `ranks` ranks lack cores while other programs use `cores` cores."""
     return cores > ENOUGH and cores + ranks > os.cpu_count() + ENOUGH
 
 
 def _counted():
-    """Seconds: the time, what all processors spent, and what this program and its children did. On
-    a virtual machine, what it was not given counts as spent."""
+    """Seconds on the clock, of all processors, and of this program with its children. On a virtual
+    machine stolen time counts as spent."""
     try:
         words = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
         user, nice, system, _, _, interrupts, soft, stolen = map(int, words)

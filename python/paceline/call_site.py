@@ -1,4 +1,4 @@
-"""Finds a place in the program; called only when an error is made: calls pay nothing."""
+"""Finds the line of the program that made a call. Only errors call it: calls pay nothing."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ _OWN = os.path.dirname(__file__) + os.sep
 def here() -> str:
     """'train.py:41 in step' for this thread's innermost line outside of this package and of torch.
 
-    A program that is all torch's (a test suite of it, say) gets the line outside of this package.
+    If all lines are torch's, as in its own tests: the innermost line outside of this package.
     """
     return _innermost(traceback.walk_stack(sys._getframe(1)))
 

@@ -129,7 +129,7 @@ BY_NAME: dict[str, Callable[..., Call]] = {
 
 
 def named(collective: str) -> Callable[..., Call]:
-    """The function of a collective; raises UsageError, which lists them, if there is none."""
+    """The function of a collective. Raises UsageError, which lists all, for an unknown name."""
     try:
         return BY_NAME[collective]
     except (KeyError, TypeError):
@@ -149,7 +149,7 @@ def knobs(
     tag: str | int | None = None,
     priority: int | None = None,
 ) -> Knobs:
-    """The options of a call; its signature is the list of them."""
+    """The keywords of a collective as Knobs. The signature lists all of them."""
     return Knobs(algorithm, segments, window, radix, blocks, tag, priority, timeout_ms)
 
 

@@ -1,8 +1,8 @@
 """Tells `paceline run` why its ranks failed.
 
-A rank leaves the exception that ends it in a folder, and the launcher says last what came first.
-Ranks that would show the same leave it to the first. An argument that Paceline refuses is a
-sentence; all other exceptions have their traceback.
+A rank writes the exception that ends it to a folder, and the launcher prints the first one last.
+If several ranks have the same exception, only the first shows it. A UsageError is shown as a
+sentence, every other exception with its traceback.
 """
 
 import contextlib
@@ -26,15 +26,15 @@ def folder_in(store: str) -> Path:
 
 
 def install() -> None:
-    """Has the exception that ends this rank told, if a launcher wants to know."""
+    """Writes the exception that ends this rank, if a launcher has made the folder."""
     store, rank = os.environ.get("PACELINE_STORE"), os.environ.get("PACELINE_RANK")
     if store and rank and folder_in(store).is_dir():
         sys.excepthook = functools.partial(_tell, folder_in(store), rank, sys.excepthook)
 
 
 def last_words(store: str, ranks: int, ended: int) -> str | None:
-    """The launcher's sentence; None if the rank that ended first did not tell, as one that a signal
-    ends; empty if all is said."""
+    """The launcher's sentence. None if the first rank to end wrote nothing, as after a signal;
+    empty if its output already has the exception."""
     files = [file for file in folder_in(store).glob("*") if file.name.isdecimal()]
     told = sorted((file.stat().st_mtime_ns, int(file.name), file.read_text()) for file in files)
     if ended not in {rank for _, rank, _ in told}:

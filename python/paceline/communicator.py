@@ -15,35 +15,35 @@ Counts = Sequence[int]
 class Communicator:
     """A group of ranks, numbered from 0 to size - 1, that call collectives in the same order.
 
-    Buffers `x` and `out` are numpy arrays, torch tensors, or objects with the buffer protocol,
-    DLPack or __cuda_array_interface__, on the CPU or both on one CUDA device: contiguous, of type
-    float64, float32, float16, bfloat16, int8 to int64, uint8 to uint64 or bool. Nothing is
-    copied: data goes from and into the memory of the caller, and `out` may not overlap `x` unless a
-    method says how. A method that makes `out` itself makes it of the library and type of `x`.
-    Lengths below are in elements; n is any length, also 0.
+    init() makes the communicator of all ranks. Communicator(comm) makes one of the ranks of `comm`,
+    a communicator of mpi4py; it is collective over `comm`, which can be used as before.
 
-    Every method takes these keywords, which must be equal on all ranks (but timeout_ms):
+    Buffers `x` and `out` are numpy arrays, torch tensors, or objects with the buffer protocol,
+    DLPack or __cuda_array_interface__. They are contiguous, both on the CPU or both on one CUDA
+    device, and of type float64, float32, float16, bfloat16, int8 to int64, uint8 to uint64 or bool.
+    Collectives read and write them without a copy. `out` may not overlap `x`, unless a method says
+    how. A method that makes `out` itself takes the library and type of `x`. Lengths below are in
+    elements; n is any length, also 0.
+
+    Every collective takes these keywords. All but timeout_ms must be equal on all ranks.
       algorithm   name of an algorithm, as `paceline explain` lists them; None: chosen by size
-      segments    cut the message into this many pieces that follow each other, or into pieces of
-                  this size ("4MiB"); None: chosen
-      window      how many segments may be under way at a time; None: chosen
+      segments    number of pipeline segments of the message, or the most bytes of one as text
+                  ("4MiB"); None: chosen
+      window      number of segments under way at a time; None: chosen
       radix       radix of the algorithm's tree or hypercube, if it has one; None: chosen
       blocks      number of blocks that the algorithm cuts the message into; None: chosen
-      tag         what the call exchanges, such as the name of a gradient: calls with different
-                  tags are not taken for each other (MismatchError); a name or a number from 1 on
-      priority    the most urgent of the calls under way goes first, at the borders of messages
-                  and their segments; higher is more urgent; from -2**20 to 2**20, None: 0
-      timeout_ms  give up after this many milliseconds; None: the communicator's timeout_ms
+      tag         name of the data, such as that of a gradient, or a number from 1 on; ranks whose
+                  tags differ in a call get MismatchError; None: no tag
+      priority    of the calls under way, the one with the highest priority sends its next message
+                  or segment first; from -2**20 to 2**20; None: 0
+      timeout_ms  time-out of the call in milliseconds; None: the communicator's timeout_ms
 
-    The methods with an `i` in front start the collective and return a Request: test() works on
-    it, wait() completes it and returns what the method without `i` returns. Buffers are kept
-    alive until then, and must be left alone.
+    A method whose name begins with `i` starts the collective and returns a Request. test() of the
+    Request makes progress; wait() completes the collective and returns the result of the method
+    without `i`. The Request keeps the buffers alive; leave them alone until it is complete.
 
-    init() makes one of all ranks; Communicator(comm) one of the ranks of a communicator of mpi4py,
-    whose calls go on beside it. All of its ranks must make it.
-
-    Errors: UsageError and RefusalError before anything is sent; MismatchError, TimeoutError and
-    RankLost on every rank that waits, after which the communicator is broken.
+    Raises UsageError and RefusalError before anything is sent. Raises MismatchError, TimeoutError
+    and RankLost on every rank that waits; the communicator is broken afterwards.
     """
 
     __slots__ = ("_core", "run", "start", "rank", "size", "__weakref__")
@@ -68,19 +68,19 @@ class Communicator:
 
     @property
     def broken(self) -> str:
-        """Empty, or why the communicator cannot be used any more."""
+        """The error that broke the communicator, as text; empty if it works."""
         return self._core.broken
 
     def is_called(self) -> bool:
-        """True if a message has come for a call that this rank has yet to make."""
+        """True if a message has arrived for a call that this rank has not made yet."""
         return self._core.is_called()
 
     @property
     def timeout_ms(self) -> int:
-        """Limit in milliseconds of calls that have no time-out of their own.
+        """Time-out in milliseconds of this rank's calls that have no time-out of their own.
 
-        Settable, from 1 on (UsageError); each rank has its own. Communicators made of this one
-        later begin with the same; that of the world with PACELINE_TIMEOUT_MS.
+        The world's communicator begins with PACELINE_TIMEOUT_MS. A communicator made from this one
+        begins with the value that this one has then. Setting it raises UsageError below 1.
         """
         return self._core.timeout_ms
 
@@ -91,28 +91,35 @@ class Communicator:
     def empty(self, shape: int | Sequence[int], dtype: Any = "float32") -> Buffer:
         """A zeroed array of `shape` on every rank, in memory that all ranks of a node reach.
 
-        Collective: all ranks pass the same shape and type. `dtype` is numpy's (or its name), or
-        torch's, for a tensor. allreduce, broadcast, reduce_scatter, allgather and alltoall whose
-        buffers all lie in such arrays, at the same place on every rank, read and write them
-        directly: no data is sent. They may be called on any communicator of this world whose ranks
-        all belong to this one. Across nodes, or if memory cannot be shared, these are arrays
-        like any others. The memory lives as long as an array or a view of it does, on each rank for
-        itself. Keep in mind that peers write into it until their call has ended, also when it fails
-        here. Raises UsageError and ResourceError.
+        Collective: all ranks pass the same shape and type. `dtype` is a numpy type or its name, or
+        a torch type; then the result is a tensor.
+
+        allreduce, broadcast, reduce_scatter, allgather and alltoall work directly on such arrays,
+        and send no data, if all buffers lie in them, at the same place on every rank. They may be
+        called on any communicator of this world whose ranks all belong to this one. Across nodes,
+        and where memory cannot be shared, these are ordinary arrays.
+
+        Each rank keeps its memory as long as an array or a view of it lives. Peers may write into
+        it until their call has ended, even if the call fails on this rank.
+
+        Raises UsageError for a negative length, and ResourceError if there is no memory.
         """
         return shared_empty(self, shape, dtype)
 
     def allocate(self, nbytes: int) -> tuple[Any, bool, str]:
-        """empty() in bytes: (memory, True if the ranks share it, on one rank why they do not)."""
+        """empty() in bytes. Returns (memory, True if the ranks share it, reason why not).
+
+        The reason is empty on all ranks but one.
+        """
         return self._core.allocate(nbytes)
 
     def allreduce(self, x: Buffer, out: Buffer = None, op: str = "sum", **options: Any) -> Buffer:
         """Combines `x` (n) of all ranks into `out` (n; None: `x` itself) on every rank.
 
         `op` is sum, product, min, max, average, bit_and, bit_or, bit_xor, logical_and, logical_or
-        or logical_xor. An average is the sum, then divided: one of integers wraps,
-        and is divided towards zero; one of float16 above 65504 is infinite.
-        Returns `out`; its bits are the same on all ranks.
+        or logical_xor. An average is the sum divided by `size`. A sum of integers wraps, and
+        their average is rounded towards zero. A sum of float16 above 65504 is infinite. Returns
+        `out`; its bits are the same on all ranks.
         """
         if out is None:
             out = x
@@ -125,39 +132,41 @@ class Communicator:
     ) -> Buffer:
         """Combines `x` (n) of all ranks into `out` (n; None: `x` itself) on the rank `root`.
 
-        Returns `out` on the root and None on the others, where `x` stays as it is.
+        Returns `out` on the root. Returns None on the other ranks, and leaves their `x` as it is.
         """
         return self._do(calls.reduce(self, x, out, op, root), options)
 
     def broadcast(self, x: Buffer, root: int = 0, **options: Any) -> Buffer:
-        """Sends `x` (n) of the rank `root` into `x` of all others. Returns `x`."""
+        """Copies `x` (n) of the rank `root` into `x` of all other ranks. Returns `x`."""
         return self._do(calls.broadcast(self, x, root), options)
 
     def reduce_scatter(
         self, x: Buffer, out: Buffer = None, op: str = "sum", counts: Counts | None = None,
         **options: Any,
     ) -> Buffer:  # fmt: skip
-        """Combines `x` of all ranks and leaves rank r with the r-th piece, in `out`.
+        """Combines `x` of all ranks, and puts the r-th piece of the result into `out` of rank r.
 
-        Without counts `x` has size * n elements and `out` n; with counts, equal on all ranks, they
-        have sum(counts) and counts[rank]. In place: `out` is the own piece of `x`. Returns `out`.
+        Without counts `x` has size * n elements and `out` n. With counts, which are equal on all
+        ranks, `x` has sum(counts) elements and `out` counts[rank]. In place, `out` is this rank's
+        piece of `x`. Returns `out`.
         """
         return self._do(calls.reduce_scatter(self, x, out, op, counts), options)
 
     def allgather(
         self, x: Buffer, out: Buffer = None, counts: Counts | None = None, **options: Any
     ) -> Buffer:
-        """Puts `x` of all ranks one behind the other into `out` on every rank.
+        """Concatenates `x` of all ranks, in rank order, into `out` on every rank.
 
-        Without counts `x` has n elements and `out` size * n; with counts, equal on all ranks, they
-        have counts[rank] and sum(counts). In place: `x` is the own piece of `out`. Returns `out`.
+        Without counts `x` has n elements and `out` size * n. With counts, which are equal on all
+        ranks, `x` has counts[rank] elements and `out` sum(counts). In place, `x` is this rank's
+        piece of `out`. Returns `out`.
         """
         return self._do(calls.allgather(self, x, out, counts), options)
 
     def alltoall(self, x: Buffer, out: Buffer = None, **options: Any) -> Buffer:
         """Sends the r-th of `size` equal pieces of `x` to rank r.
 
-        `out` (as long as `x`; may be `x`) gets the piece from rank r at place r. Returns `out`.
+        `out` is as long as `x`, and may be `x`. Its r-th piece comes from rank r. Returns `out`.
         """
         return self._do(calls.alltoall(self, x, out), options)
 
@@ -167,14 +176,15 @@ class Communicator:
     ) -> Buffer:  # fmt: skip
         """Sends counts[r] elements of `x` (sum(counts)) to rank r.
 
-        `out` (sum(counts_received)) gets counts_received[r] from rank r. Returns `out`.
+        `out` (sum(counts_received)) receives counts_received[r] elements from rank r, in rank
+        order. Returns `out`.
         """
         return self._do(calls.alltoallv(self, x, counts, counts_received, out), options)
 
     def gather(self, x: Buffer, out: Buffer = None, root: int = 0, **options: Any) -> Buffer:
-        """Puts `x` (n) of all ranks one behind the other into `out` (size * n) on the root.
+        """Concatenates `x` (n) of all ranks, in rank order, into `out` (size * n) on the root.
 
-        In place: the root's `x` is its piece of `out`. Returns `out` on the root, else None.
+        In place, the root's `x` is its piece of `out`. Returns `out` on the root, else None.
         """
         return self._do(calls.gather(self, x, out, root), options)
 
@@ -182,7 +192,7 @@ class Communicator:
         self, x: Buffer, counts: Counts | None = None, out: Buffer = None, root: int = 0,
         **options: Any,
     ) -> Buffer:  # fmt: skip
-        """Like gather with pieces of counts[r] elements; only the root needs counts."""
+        """Like gather, with pieces of counts[r] elements. Only the root needs counts."""
         return self._do(calls.gatherv(self, x, counts, out, root), options)
 
     def scatter(
@@ -190,8 +200,8 @@ class Communicator:
     ) -> Buffer:
         """Sends the r-th of `size` equal pieces of `x` on the root into `out` (n) of rank r.
 
-        In place: the root's `out` is its piece of `x`. `x` is needed on the root, `out` on all
-        others. Returns `out`.
+        In place, the root's `out` is its piece of `x`. Only the root needs `x`; the others need
+        `out`. Returns `out`.
         """
         return self._do(calls.scatter(self, x, out, root), options)
 
@@ -199,7 +209,7 @@ class Communicator:
         self, x: Buffer = None, counts: Counts | None = None, out: Buffer = None, root: int = 0,
         **options: Any,
     ) -> Buffer:  # fmt: skip
-        """Like scatter with pieces of counts[r] elements; only the root needs counts."""
+        """Like scatter, with pieces of counts[r] elements. Only the root needs counts."""
         return self._do(calls.scatterv(self, x, counts, out, root), options)
 
     def barrier(self, **options: Any) -> None:
@@ -257,27 +267,32 @@ class Communicator:
     def plan(self, collective: str, *arguments: Any, **keywords: Any) -> _core.Plan:
         """Sets up a collective once, to be started many times on the same buffers.
 
-        Takes the name of a method without `i` and its arguments: plan("allreduce", x, op="max").
-        start() starts it, test() works on it, wait() completes it and returns the result; the
-        data may change between a wait and the next start. Plans start in the same order on all
-        ranks, among all other calls.
+        Takes the name of a method without `i`, and its arguments: plan("allreduce", x, op="max").
+        start() of the Plan starts it, test() makes progress, and wait() completes it and returns
+        the result. The data may change between a wait and the next start. A start counts as a
+        call: all ranks make it at the same place in the order of calls.
         """
         call, result, settings = self._prepare(collective, arguments, keywords)
         return self._core.plan(*call, settings, result)
 
     def explain(self, collective: str, *arguments: Any, **keywords: Any) -> str:
-        """Returns the algorithm that such a call would take, and why. Sends nothing."""
+        """Returns a text: the algorithm that such a call would take, and why. Sends nothing.
+
+        Takes the same arguments as plan().
+        """
         call, _, settings = self._prepare(collective, arguments, keywords)
         return self._core.explain(*call, settings)
 
     def flight_record(self, folder: str | None = None) -> dict[str, Any]:
-        """Last calls of this process, and those under way, in all communicators of this world.
+        """Returns the last calls of this process in all communicators of this world, as a dict.
 
-        As a dict: rank, ranks, reason, and for each of `communicators` its ranks, whether it is
-        broken, and its last calls, oldest first: number, call, and for those under way waited_s
-        (seconds) and waits_for (ranks of it). With a folder it is also written there, as
-        rank-<rank>.json and .txt, for `paceline doctor --record`; raises ResourceError if that
-        fails. Sends nothing, and works on a broken communicator too.
+        The dict has rank, ranks, reason and communicators. Each communicator has its ranks, why it
+        is broken (or ""), and its last calls, oldest first, with number and call. A call under way
+        also has waited_s (seconds) and waits_for (ranks of the communicator).
+
+        With `folder` the record is also written there, as rank-<rank>.json and rank-<rank>.txt, for
+        `paceline doctor --record`. Raises ResourceError if that fails. Sends nothing, and works on
+        a broken communicator, too.
         """
         found = json.loads(self._core.record("asked for by the program"))
         if folder and not self._core.write_record(found["reason"], os.fspath(folder)):
@@ -286,21 +301,22 @@ class Communicator:
         return found
 
     def split(self, colour: int, key: int = 0) -> "Communicator | None":
-        """Makes a communicator of the ranks with an equal `colour`; all ranks must call it.
+        """Makes a communicator of the ranks with an equal `colour`. Collective.
 
-        They are ordered by `key`, then by rank. A negative colour joins none: None.
+        Its ranks are ordered by `key`, then by rank. A rank with a negative colour gets None.
         """
         part = self._core.split(colour, key)
         return None if part is None else Communicator(part)
 
     def dup(self) -> "Communicator":
-        """Makes a communicator of the same ranks, whose calls cannot mix with this one's."""
+        """Makes a communicator of the same ranks, with calls of its own. Collective."""
         return self.split(0, self.rank)  # type: ignore[return-value]  # none is left out
 
     def subgroup(self, ranks: Sequence[int], tag: int) -> "Communicator":
-        """Makes a communicator of `ranks`, in that order, without communication.
+        """Makes a communicator of `ranks`, in that order. Sends nothing.
 
-        Only its members call it, with the same `tag` (0 to 2**64 - 1), new for each group.
+        Only its members call it, all with the same `tag` (0 to 2**64 - 1), which no other group of
+        this communicator has.
         """
         return Communicator(self._core.subgroup(list(ranks), tag))
 

@@ -1,19 +1,21 @@
 """Collectives on the memory of devices: CUDA's, or emulated ones for programs without a GPU.
 
-Group: one process drives several devices. Peers: one process for each device of a node, which reach
-each other's memory. Link: one process for each device anywhere, whose messages go through pinned
-memory of the host, in a pipeline. paceline.Communicator takes arrays on CUDA devices as well, and
-goes the way of Link.
+Three classes connect devices:
+- Group: one process drives several devices.
+- Peers: each process drives one device, and reaches the memory of the other devices of its node.
+- Link: each process drives one device, on any node; messages go through pinned host memory.
+
+paceline.Communicator takes arrays on CUDA devices as well, and works like Link.
 
     devices = paceline.device.emulated(4)
     group = paceline.device.Group(devices)
     arrays = [numpy.full(1000, position, "float32") for position in range(group.size)]
-    group.allreduce(arrays)        # enqueued; the host goes on
-    group.synchronize()            # now the sums are there
+    group.allreduce(arrays)        # enqueues the call and returns
+    group.synchronize()            # waits for the sums
 
 A group has positions from 0 to size - 1, each on a device. Every method takes one array for each
-position, and enqueues the call for all of them: nothing is polled, and no rank is waited for. Calls
-of a group follow each other. On emulated devices arrays are those of the host.
+position, and enqueues the call for all of them, without waiting. The devices execute the calls of a
+group one after the other. Arrays of emulated devices are numpy arrays.
 """
 
 import math
@@ -35,28 +37,33 @@ USUAL = "alpha_us=8,gbit_per_s=200,reduce_gbyte_per_s=400"
 def emulated(
     count: int, threads: bool = False, seed: int = 1, memory_bytes: int = 1 << 40
 ) -> _core.EmulatedDevices:
-    """`count` devices of the host, for programs and tests without a GPU.
+    """Makes `count` devices that the host emulates, for programs and tests without a GPU.
 
-    threads: one for each stream; else synchronize() does the work, in an order that `seed` draws
-    from all that are allowed. memory_bytes: of each device. Raises UsageError.
+    threads: True runs each stream in a thread. False runs all work in synchronize(), in a random
+    order that `seed` draws from the allowed ones. memory_bytes: memory of each device, in bytes.
+
+    Raises UsageError for a count below 1.
     """
     return _core.EmulatedDevices(count, threads, seed, memory_bytes)
 
 
 def cuda() -> _core.Devices:
-    """The CUDA devices of this machine. Raises RefusalError, which says what is missing."""
+    """Returns the CUDA devices of this machine. Raises RefusalError, which names the cause, if
+    there are none."""
     return _core.cuda_devices()
 
 
 def near_order(devices: Any) -> list[int]:
-    """The devices in an order whose neighbours are near, by links, switches and sockets: for
-    algorithms that hand on to neighbours, Group(devices, near_order(devices))."""
+    """Returns the numbers of the devices in an order in which neighbours have fast links.
+
+    Algorithms that send to neighbours are faster on Group(devices, near_order(devices)).
+    """
     return topology.near_order(devices)
 
 
 class Array:
-    """A flat array in the memory of a device, which other libraries can take: on CUDA devices it
-    has __cuda_array_interface__."""
+    """A flat array in the memory of a device. On CUDA devices it has __cuda_array_interface__,
+    through which other libraries use it."""
 
     def __init__(self, devices: Any, device: int, count: int, dtype: Any = "float32"):
         self.dtype = numpy.dtype(dtype)
@@ -75,26 +82,27 @@ class Array:
         return self.shape[0] * self.dtype.itemsize
 
     def new_empty(self, shape: Sequence[int]) -> "Array":
-        """One on the same device with the same type, for results."""
+        """Makes an array of `shape` on the same device with the same type."""
         return Array(self._devices, self.device, math.prod(shape), self.dtype)
 
     def put(self, values: Any) -> "Array":
-        """Copies `values`, as many as it has, into it. Returns it."""
+        """Copies `values`, which has the same length, into the array. Returns the array."""
         array = numpy.ascontiguousarray(values, self.dtype)
         self._memory.write(array.reshape(-1).view("uint8"))
         return self
 
     def get(self) -> numpy.ndarray:
-        """A copy on the host."""
+        """Returns a copy as a numpy array."""
         array = numpy.empty(self.shape, self.dtype)
         self._memory.read(array.view("uint8"))
         return array
 
 
 def empty(devices: Any, device: int, count: int, dtype: Any = "float32") -> Any:
-    """An array of `count` elements on a device, which Peers can open in other processes.
+    """Makes an array of `count` elements on a device, which Peers can open in other processes.
 
-    A numpy array on emulated devices, an Array on CUDA. Raises ResourceError, UsageError.
+    Returns a numpy array on emulated devices, and an Array on CUDA devices. Raises UsageError for a
+    wrong argument, and ResourceError if the device has no memory left.
     """
     if devices.kind == "cuda":
         return Array(devices, device, count, dtype)
@@ -103,40 +111,41 @@ def empty(devices: Any, device: int, count: int, dtype: Any = "float32") -> Any:
 
 
 def timed(count: int, moves: bool = True) -> _core.EmulatedDevices:
-    """Emulated devices that keep account of what is enqueued: spans() says when it would run.
+    """Makes emulated devices that record the enqueued work; spans() returns its model times.
 
-    moves: False leaves all data where it is, for sizes that would take long.
+    moves: False moves no data, which saves time with long messages.
     """
     return _core.EmulatedDevices(count, keeps_work=True, moves=moves)
 
 
 class _Calls:
-    """The collectives. `x` and `out` are arrays; of a Group an array for each position."""
+    """The collectives. `x` and `out` are arrays; a Group takes a list with one for each
+    position."""
 
     def allreduce(self, x: Any, out: Any = None, op: str = "sum", **options: Any) -> Any:
-        """Combines `x` (n) of all into `out` (n; None: `x`) of all. Returns it."""
+        """Combines `x` (n) of all ranks into `out` (n; None: `x`) on every rank. Returns `out`."""
         return self._do("allreduce", options, x, out, op)
 
     def reduce(
         self, x: Any, out: Any = None, op: str = "sum", root: int = 0, **options: Any
     ) -> Any:
-        """Combines `x` (n) of all into `out` at `root` (n; None: `x`)."""
+        """Combines `x` (n) of all ranks into `out` (n; None: `x`) on `root`."""
         return self._do("reduce", options, x, out, op, root)
 
     def broadcast(self, x: Any, root: int = 0, **options: Any) -> Any:
-        """Copies `x` (n) of `root` into that of all others. Returns `x`."""
+        """Copies `x` (n) of `root` into `x` of all other ranks. Returns `x`."""
         return self._do("broadcast", options, x, root)
 
     def reduce_scatter(self, x: Any, out: Any = None, op: str = "sum", **options: Any) -> Any:
-        """Combines `x` (size * n), of which each gets its n into `out`."""
+        """Combines `x` (size * n), and puts the r-th piece (n) into `out` of rank r."""
         return self._do("reduce_scatter", options, x, out, op)
 
     def allgather(self, x: Any, out: Any = None, **options: Any) -> Any:
-        """Puts `x` (n) of all one behind the other into `out` (size * n)."""
+        """Concatenates `x` (n) of all ranks into `out` (size * n) on every rank."""
         return self._do("allgather", options, x, out)
 
     def alltoall(self, x: Any, out: Any = None, **options: Any) -> Any:
-        """Piece q of `x` (size * n) of r becomes piece r of `out` of q."""
+        """Sends the r-th piece of `x` (size * n) to rank r; `out` has the pieces in rank order."""
         return self._do("alltoall", options, x, out)
 
     def _do(self, collective: str, options: Any, *arguments: Any) -> Any:
@@ -144,7 +153,7 @@ class _Calls:
 
 
 class _OfRank(_Calls):
-    """The methods of a rank with one device, however it reaches the others."""
+    """The methods of a rank with one device."""
 
     def __init__(self, comm: Communicator, core: Any):
         self._core = core
@@ -156,23 +165,24 @@ class _OfRank(_Calls):
         return result
 
     def explain(self, collective: str, *arguments: Any, **options: Any) -> str:
-        """Says what such a call would do, and why. With Peers: collective."""
+        """Returns a text: what such a call would do, and why. Collective in Peers."""
         call, _ = calls.named(collective)(self, *arguments)
         return self._core.explain(call, calls.knobs(**options) if options else None)
 
     def synchronize(self) -> None:
-        """Returns when all that was enqueued is done; raises what went wrong."""
+        """Returns when all enqueued work is done. Raises its error."""
         self._core.synchronize()
 
 
 class Link(_OfRank):
-    """A rank's device, whose messages go through pinned memory of the host, anywhere.
+    """One device of this rank, on any node; messages go through pinned host memory.
 
-    comm: each of its ranks makes one. devices: of cuda() or emulated(); arrays are on `device`
-    (of emulated devices: numpy arrays). Methods enqueue and return at once; the host copies out,
-    sends, receives and copies in while the device combines, block by block. Calls on one device
-    begin in the same order on all ranks, also those of several communicators; else they may time
-    out.
+    comm: each of its ranks makes a Link. devices: from cuda() or emulated(). device: the number of
+    this rank's device; arrays are on it (numpy arrays on emulated devices).
+
+    Methods enqueue the call and return. Block by block, the host copies out, sends, receives and
+    copies in, while the device combines. All ranks begin the calls on a device in the same order,
+    also those of several communicators; otherwise calls may time out.
 
         link = paceline.device.Link(paceline.init(), paceline.device.cuda(), device=0)
         link.allreduce(x)
@@ -183,21 +193,21 @@ class Link(_OfRank):
         super().__init__(comm, _core.DeviceLink(comm._core, devices, device))
 
     def stages(self) -> dict[str, Any]:
-        """Seconds that each stage of the pipeline has been at work so far.
+        """Returns the time that the stages of the pipeline have worked so far, as a dict.
 
-        seconds: by stage, with at least one block in it; register: pinning memory, which later
-        calls find in the pool. calls_s: with a call under way. Stages overlap: the seconds may be
-        more together.
+        seconds: by stage, the seconds with at least one block in it. The stage register pins
+        memory, which a pool keeps for later calls. calls_s: seconds with a call under way. Stages
+        overlap, so their seconds may add up to more than calls_s.
         """
         return self._core.stages()
 
 
 class Peers(_OfRank):
-    """A rank's device, which reaches those of the other ranks of the node: nothing goes through the
-    host.
+    """One device of this rank, which reaches the devices of the other ranks of its node.
 
-    Collective over `comm`. Arrays lie in memory that other processes can open: of empty(), or
-    cudaMalloc'ed. Methods return when all ranks have made the call; the devices follow.
+    Collective over `comm`. Data goes from device to device, and not through the host. Arrays lie in
+    memory that other processes can open: from empty(), or from cudaMalloc. Methods return when all
+    ranks have made the call; the devices may still be working.
     """
 
     def __init__(
@@ -207,20 +217,21 @@ class Peers(_OfRank):
 
     @property
     def broken(self) -> str:
-        """Empty, or why the group cannot be used any more."""
+        """The error that broke the group, as text; empty if it works."""
         return self._core.broken
 
 
 class Group(_Calls):
-    """Devices as the positions of collectives.
+    """Several devices of one process, which take part in collectives as positions.
 
-    devices: of emulated(). positions: for each position its device; None: each device once. A
-    device may stand at several positions. machine: start-up and rate of copies and sums, for the
-    choice of algorithms, in the words of --machine; paceline.device_rates.measured() finds it.
+    devices: from cuda() or emulated(). positions: the device of each position; None: each device
+    once. A device may have several positions. machine: machine model for the choice of algorithms,
+    by name or settings as `paceline explain --machine` takes it; it holds the start-up and the rate
+    of copies and sums. paceline.device_rates.measured() measures it.
 
-    All methods enqueue and return at once, and raise UsageError and RefusalError before that. They
-    take the keywords algorithm, segments, window, radix and blocks of Communicator. synchronize()
-    raises what has become of a device.
+    All methods enqueue the call and return; they raise UsageError and RefusalError before they
+    enqueue anything. They take the keywords algorithm, segments, window, radix and blocks of
+    Communicator. synchronize() raises the errors of devices.
     """
 
     def __init__(
@@ -235,16 +246,16 @@ class Group(_Calls):
         return f"<paceline.device.Group of {self.size}>"
 
     def synchronize(self) -> None:
-        """Returns when all that was enqueued is done. Raises RankLost if a device has gone."""
+        """Returns when all enqueued work is done. Raises RankLost if a device is lost."""
         self._core.synchronize()
 
     def explain(self, collective: str, *arguments: Any, **options: Any) -> str:
-        """Says what such a call would enqueue, and why."""
+        """Returns a text: what such a call would enqueue, and why."""
         prepared, _ = self._prepare(collective, *arguments)
         return self._core.explain(prepared, self._knobs(options))
 
     def plan(self, collective: str, *arguments: Any, **options: Any) -> "Plan":
-        """The call, captured to be started again and again on the same arrays."""
+        """Sets up a call once, to be started many times on the same arrays. Returns a Plan."""
         prepared, results = self._prepare(collective, *arguments)
         return Plan(_core.DevicePlan(self._core, prepared, self._knobs(options)), results)
 
@@ -282,12 +293,12 @@ class Group(_Calls):
 
 
 class Plan:
-    """A call of a Group that is started again and again; arrays are read anew by each start."""
+    """A call of a Group that can be started many times. Each start reads the arrays anew."""
 
     def __init__(self, core: _core.DevicePlan, results: Sequence[Buffer]):
         self._core = core
         self.results = results
 
     def start(self) -> None:
-        """Enqueues the call once more, after all that was enqueued before."""
+        """Enqueues the call once more, after all work enqueued before."""
         self._core.start()

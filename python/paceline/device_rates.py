@@ -1,4 +1,4 @@
-"""Measures copies and sums on CUDA devices: the model by which algorithms are chosen."""
+"""Measures copies and sums on CUDA devices, for the machine model that chooses algorithms."""
 
 import statistics
 import time
@@ -13,7 +13,7 @@ SHORT, BLOCKS = 4 << 10, 64  # bytes of a block whose time is that of starting i
 
 
 def median_s(action: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Seconds of one call, to its end; the host enqueues and then waits."""
+    """Median seconds of one call until its end; the host enqueues it and waits."""
     times = []
     for turn in range(WARMUPS + repeats):
         begin = time.perf_counter()
@@ -43,8 +43,8 @@ def call_s(
 def rates(
     devices: Any, positions: Sequence[int], nbytes: int = LONG
 ) -> tuple[float, float, float]:
-    """Bytes a second of a copy of so many bytes between neighbours and of a sum of two arrays on
-    one device, and seconds that a short copy takes among others."""
+    """Measured rates: bytes/s of a copy of `nbytes` between neighbours, bytes/s of a sum of two
+    arrays on one device, and seconds of a short copy among others."""
     pair = (list(positions) * 2)[:2]
     two = device.Group(devices, pair)
     arrays = arrays_on(devices, pair, nbytes // 4)
@@ -58,8 +58,8 @@ def rates(
 
 
 def machine_of(found: tuple[float, float, float], positions: Sequence[int]) -> str:
-    """The figures of rates() in the words of --machine. Positions on one device share its
-    memory."""
+    """The machine model with the figures of rates(), as --machine takes it. Positions on one device
+    share its memory."""
     copies, sums, starts_s = found
     shared = max(list(positions).count(where) for where in positions)
     return (f"alpha_us={1e6 * starts_s:.3g},gbit_per_s={8e-9 * copies / shared:.4g},"
@@ -67,6 +67,9 @@ def machine_of(found: tuple[float, float, float], positions: Sequence[int]) -> s
 
 
 def measured(devices: Any, positions: Sequence[int]) -> str:
-    """The model of these devices, for device.Group(devices, positions, machine): start-up and rates
-    in the words of --machine. Takes a second, and 64 MiB for each of two positions."""
+    """Measures the machine model of these devices, for device.Group(devices, positions, machine).
+
+    Returns settings as --machine takes them. Takes about a second, and 64 MiB on each of two
+    positions.
+    """
     return machine_of(rates(devices, positions), positions)

@@ -1,10 +1,8 @@
-"""draw: the space-time picture of a trace, as SVG or for the terminal.
+"""Draws the space-time picture of a trace, as SVG or for the terminal.
 
-Time runs to the right, every rank has a lane: what it sends on top, what it computes in the middle,
-what it receives below; of a load/store call its copies in, sums,
-copies out and meetings. Thin lines
-lead every message from its sender to its receiver. Traces come from the
-simulator or from a measurement; nothing here knows which.
+Time runs to the right. Every rank has a lane: sends on top, sums in the middle, receives below. A
+load/store call has copies in, sums, copies out, and signals and waits instead. Thin lines lead from
+the sender of each message to its receiver. Traces come from the simulator or from a measurement.
 """
 
 from .picture import Picture
@@ -15,18 +13,19 @@ __all__ = ["Event", "Trace", "from_core", "from_json", "read", "to_json", "to_sv
 
 
 def to_svg(trace, width_px=1000, summary=False):
-    """The picture as an SVG document of its own; a box tells what it is when pointed at.
+    """The picture as an SVG document. Boxes have tool tips.
 
-    `summary`: with a table of where each rank's time went.
+    `summary`: adds a table of each rank's time by activity.
     """
     room = (width_px - Picture.LEFT - Picture.RIGHT) / Picture.CHARACTER - Picture.NAMES
     return Picture(checked(trace), width_px, table(trace, room) if summary else ()).svg()
 
 
 def to_terminal(trace, width=100, summary=False):
-    """The picture as a rich.text.Text of `width` columns: send and work above, receive below.
+    """The picture as a rich.text.Text of `width` columns.
 
-    Beyond 16 ranks a rank has one line: the wire in its upper half, work in its lower.
+    A rank has two lines: sends and sums above, receives below. If there are more than 16
+    ranks, each has one line, with messages in its upper half and sums in its lower half.
     """
     from .terminal import Screen  # it needs rich
 

@@ -1,10 +1,10 @@
-"""The dependency engine: tasks that run when what they read and write allows it.
+"""The dependency engine: runs tasks in the order that their reads and writes allow.
 
     engine = paceline.engine.Engine()
     a, b = numpy.ones(4), numpy.zeros(4)
     engine.push(lambda: numpy.multiply(a, 2, out=a), write=[a])
-    engine.copy(a, b)                                # reads a, writes b: waits for the first
-    engine.call(comm, "allreduce", b)                # so does this, on all ranks in one order
+    engine.copy(a, b)                                # reads a, writes b: waits for the task above
+    engine.call(comm, "allreduce", b)                # waits for the copy
     engine.wait()
 """
 
@@ -33,19 +33,19 @@ _left: "list[Engine]" = []  # given up, with tasks that would not end
 
 
 class Engine:
-    """Runs tasks in threads of its own. The caller that pushes a task does not wait for it.
+    """Runs tasks in threads of its own; push() and its like return at once.
 
-    A task names what it reads and writes: variables, or arrays, each of which stands for a variable
-    of its own (views that share memory do not know of each other: give them one variable()).
-    Tasks that only read the same run together; one that writes runs alone; all in an order in which
-    they could have been pushed one after the other.
+    A task names the variables that it reads and writes. An array stands for a variable of its own.
+    Views of one array count as different variables: pass one variable() for all of them. Tasks that
+    only read a variable may run at the same time. A task that writes it waits for the tasks pushed
+    before that use it, and those pushed later wait for the writer.
 
-    compute, copy, communication: threads of each pool, at least 1. Python functions share one lock
-    between all threads; copies, sums and collectives run without it.
+    compute, copy, communication: number of threads in each pool, at least 1. Python functions hold
+    the interpreter lock; copies, sums and collectives run without it.
 
-    A task that raises fails. So do the tasks that read or write what it should have written, and
-    the next wait() raises the error. Tasks that are pushed after it may use these variables again.
-    Tasks may push tasks, but not wait for them (UsageError).
+    A task whose function raises has failed. Tasks that use the variables that it writes fail,
+    too, and the next wait() raises the error. Tasks pushed after that may use the variables again.
+    A task may push tasks, but may not wait for them (UsageError).
     """
 
     def __init__(self, compute: int = 1, copy: int = 1, communication: int = 1):
@@ -64,11 +64,11 @@ class Engine:
             _dropped.add(self)
 
     def variable(self, name: str = "") -> Variable:
-        """Something that tasks read and write; `name` is for error messages."""
+        """Makes a variable, which tasks can read and write. Error messages show its `name`."""
         return self._core.variable(name)
 
     def variable_of(self, x: Operand) -> Variable:
-        """The variable that the array `x` stands for as long as it lives."""
+        """The variable that stands for the array `x` as long as `x` lives."""
         if isinstance(x, Variable):
             return x
         key, of_arrays = id(x), self._of_arrays
@@ -80,7 +80,7 @@ class Engine:
         except TypeError:
             raise UsageError(
                 f"engine: a {type(x).__name__} cannot stand for a variable; pass an array, a "
-                "tensor, or one of variable()."
+                "tensor, or a variable()."
             ) from None
         # Another thread may have been here meanwhile: the first one's variable counts.
         return of_arrays.setdefault(key, (reference, self._core.variable("")))[1]
@@ -94,14 +94,14 @@ class Engine:
         pool: str = "compute",
         name: str = "",
     ) -> Task:
-        """Runs `function()` when its reads and writes allow it; Task.wait() returns its result.
+        """Runs `function()` when its reads and writes allow it. Task.wait() returns its result.
 
-        Of the tasks of a pool that could run, the one with the highest `priority` runs first.
-        `pool` is compute, copy or communication.
+        `pool` is compute, copy or communication. The ready task of a pool with the highest
+        `priority` runs first.
         """
         if not callable(function):
             kind = type(function).__name__
-            raise UsageError(f"engine: a task calls a function; this is a {kind}.")
+            raise UsageError(f"engine: push() takes a function; this is a {kind}.")
         return self._core.push(
             function, self._variables(read), self._variables(write), priority, pool, name
         )
@@ -117,7 +117,7 @@ class Engine:
     ) -> Task:
         """Copies `source` (n elements) into `target` (n, of the same type).
 
-        Reads `source` and writes `target`, besides `read` and `write`.
+        The task reads `source` and writes `target`, in addition to `read` and `write`.
         """
         return self._core.copy(
             source, target, self._variables([source, *read]), self._variables([target, *write]),
@@ -134,9 +134,9 @@ class Engine:
         priority: int = 0,
         name: str = "",
     ) -> Task:
-        """target = sources[0] op sources[1] op ...; `target` may be one of the sources.
+        """Computes target = sources[0] op sources[1] op ...; `target` may be one of the sources.
 
-        All have the same length and type. `op` is one of Communicator.allreduce().
+        All arrays have the same length and type. `op` is an operation of Communicator.allreduce().
         """
         return self._core.combine(
             list(sources), target, op, self._variables([*sources, *read]),
@@ -156,16 +156,18 @@ class Engine:
     ) -> Task:
         """Makes the call `collective` of `comm` with these arguments, as Communicator.plan() does.
 
-        All ranks push the same calls of a communicator in the same order, and make no others on it
-        until these are complete. Each is made when its operands are ready and those before it have
-        been made; several are under way at a time, so the order in which operands become ready may
-        differ between ranks. Reads and writes its arrays, besides `read` and `write`. If an operand
-        fails on some rank, the communicator is broken on all, and each rank gets the reason. A
-        `name` is also the call's tag: ranks whose calls are in different orders get MismatchError.
-        `priority` is also the call's, and so equal on all ranks: of calls that are under way the
-        most urgent goes first.
+        All ranks push the same calls of a communicator in the same order, and make no other calls
+        on it until these are complete. The engine makes a call when its operands are ready and the
+        calls before it have been made. Several calls are under way at a time; operands may become
+        ready in a different order on each rank. The task reads and writes the arrays of the call,
+        in addition to `read` and `write`.
 
-        Raises RefusalError if calls go on only while a thread waits (PACELINE_PROGRESS=caller).
+        `name` is also the tag of the call: ranks whose calls differ in order get MismatchError.
+        `priority` is also that of the call, and equal on all ranks. If an operand fails on one
+        rank, the communicator is broken on all ranks, and the error says why.
+
+        Raises RefusalError with PACELINE_PROGRESS=caller: then calls progress only in a waiting
+        thread.
         """
         if name:
             keywords.setdefault("tag", name)
@@ -183,9 +185,10 @@ class Engine:
         )  # fmt: skip
 
     def wait(self, *things: Task | Operand) -> None:
-        """Waits for tasks, and for those that write these variables or arrays; or for all.
+        """Waits for these tasks, and for the tasks that write these variables or arrays.
 
-        Raises the first error among them; for all, the first that no wait has raised.
+        Without arguments waits for all tasks. Raises the first error of the tasks; without
+        arguments the first one that no wait() has raised yet.
         """
         if not things:
             self._core.wait()
@@ -193,8 +196,7 @@ class Engine:
             (thing if isinstance(thing, Task) else self.variable_of(thing)).wait()
 
     def cancel(self) -> None:
-        """Keeps all tasks that have not begun from running. Calls among them break their
-        communicators."""
+        """Cancels all tasks that have not begun. Cancelled calls break their communicators."""
         self._core.cancel()
 
     @property
@@ -203,8 +205,10 @@ class Engine:
         return self._core.unfinished
 
     def close(self) -> None:
-        """Completes what has been pushed and ends the threads. Raises like wait(). Happens at exit
-        too. Ctrl-C leaves it open."""
+        """Completes all tasks, and ends the threads. Raises like wait(). Happens at exit, too.
+
+        After Ctrl-C the engine is still open.
+        """
         try:
             self._flush()
         finally:
@@ -220,21 +224,23 @@ class Engine:
             self.give_up(why_ends(error, "ends its tasks"))
 
     def give_up(self, why: str) -> None:
-        """Ends without completing what has been pushed: breaks the communicators of its calls, with
-        `why` for all ranks, which may wait for calls that this one will not make, and keeps the
-        tasks that have not begun from running. So does a `with` block that an exception ends."""
+        """Ends the engine without completing its tasks. A `with` block that raises does the same.
+
+        Cancels the tasks that have not begun. Breaks the communicators of its calls, since other
+        ranks may wait for calls that this rank does not make; their errors have the reason `why`.
+        """
         self._core.give_up(why)
         if self._core.settles(GIVE_UP_MS):
             with contextlib.suppress(Exception):  # of tasks that were given up
                 self._core.close()
             return
         _left.append(self)
-        warnings.warn(f"engine: {self.unfinished} tasks have not ended {GIVE_UP_MS / 1000:g} s "
-                      "after they were given up; they are left behind, with their threads.",
+        warnings.warn(f"engine: {self.unfinished} tasks still run {GIVE_UP_MS / 1000:g} s after "
+                      "they were given up; the engine leaves them and their threads behind.",
                       RuntimeWarning, stacklevel=2)
 
     def _flush(self) -> None:
-        """Pushes what feeders hold back until more tasks come: none may come any more."""
+        """Has feeders push the tasks that they hold back: no more may come."""
         for feeder in list(self._feeders):
             feeder._flush()
 
@@ -257,7 +263,7 @@ def _bury() -> None:
 
 
 def _end_all() -> None:
-    """At exit: completes what has been pushed, or gives it up if an error ends the program."""
+    """At exit: completes all tasks, or gives them up if an error ends the program."""
     error = open_worlds.fatal_error()
     engines = [engine for engine in {*_open, *_dropped} if not engine._core.is_closed]
     steps = [*(engine._flush for engine in engines), *(engine.close for engine in engines)]
@@ -279,7 +285,7 @@ def _end_all() -> None:
 
 
 def why_ends(error: BaseException, ends: str = "ends") -> str:
-    """The reason for peers; paceline.errors.RankLost knows the first by its words."""
+    """The reason for other ranks. paceline.errors.RankLost recognises that of Ctrl-C."""
     if isinstance(error, KeyboardInterrupt):
         return "was interrupted by Ctrl-C"
     return f"{ends} because of {type(error).__name__}: {error}"
@@ -303,8 +309,8 @@ def _forget() -> None:
 
 
 def _copy_of(error: BaseException) -> BaseException:
-    """Returns another exception that says the same. Calls constructors of Python's own types only:
-    the arguments of the program's constructors are unknown."""
+    """Returns a copy of the exception. Calls only constructors of Python's own types, since the
+    arguments of other constructors are unknown."""
     kind, (_, arguments, *state) = type(error), error.__reduce__()
     try:
         made = kind.__new__(kind, *arguments)

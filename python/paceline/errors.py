@@ -1,4 +1,4 @@
-"""Errors of Paceline. A message has the place, the error with values, the rule, and a remedy."""
+"""Errors of Paceline. A message names the call, the values at fault, the rule, and a remedy."""
 
 import builtins
 
@@ -8,7 +8,7 @@ class Error(RuntimeError):
 
 
 class UsageError(Error, ValueError):
-    """The caller passed something that no collective can take; nothing was sent."""
+    """The caller passed a wrong argument; nothing was sent."""
 
 
 class RefusalError(Error):
@@ -16,12 +16,14 @@ class RefusalError(Error):
 
 
 class MismatchError(Error):
-    """Ranks disagree about the call; the communicator is broken."""
+    """Ranks make different calls; the communicator is broken."""
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """A rank did not come in time; the communicator is broken. A torch Work.wait() with a limit of
-    its own breaks nothing."""
+    """A rank did not make its call in time; the communicator is broken.
+
+    Only a torch Work.wait() with a time-out of its own breaks nothing.
+    """
 
 
 class RankLost(Error):
@@ -29,13 +31,13 @@ class RankLost(Error):
 
     @property
     def is_interrupt(self) -> bool:
-        """True if that rank was interrupted by Ctrl-C, which may yet reach this one."""
+        """True if Ctrl-C interrupted the lost rank; this rank may get it later."""
         return "interrupted by Ctrl-C" in str(self)
 
 
 class ResourceError(Error):
-    """The machine has no room: memory, shared memory, files."""
+    """The machine lacks memory, shared memory or open files."""
 
 
 class InternalError(Error):
-    """A bug in Paceline; the message holds what reproduces it."""
+    """A bug in Paceline; please report it with the message."""

@@ -1,4 +1,4 @@
-"""Reads files that other programs may have written, or damaged: with a bound, and checked."""
+"""Reads files that other programs may have written or damaged: checks size and contents."""
 
 import json
 import os
@@ -14,14 +14,14 @@ SHOWN = 200  # characters of what is wrong
 
 
 def read_json(path: str | Path, what: str, check: Callable[[Any], Any]) -> Any:
-    """`check(value)` of what a file holds. Raises UsageError that names the file if it is not
-    `what`: not there, no plain file, too long, no JSON, or refused by `check` (with a ValueError).
+    """Reads a JSON file, and returns `check(value)`. Raises UsageError, which names the file, if it
+    is no `what`: missing, no plain file, too long, no JSON, or refused by `check` (a ValueError).
     """
     return read_text(path, what, lambda text: check(json.loads(text)))
 
 
 def read_text(path: str | Path, what: str, check: Callable[[str], Any]) -> Any:
-    """The same for a file that holds other text than JSON."""
+    """Like read_json, for a file of any text."""
     try:
         return check(_text_of(path))
     except (OSError, ValueError, RecursionError) as error:
@@ -42,9 +42,9 @@ def _text_of(path: str | Path) -> str:
 
 
 def member(fields: Any, name: str, kind: type, fallback: Any = ...) -> Any:
-    """fields[name], which must be of this kind; the fallback if there is none."""
+    """fields[name], checked to be of this kind; `fallback` if it is missing."""
     if not isinstance(fields, dict):
-        raise ValueError(f"where {name} should be there is {_shown(fields)}")
+        raise ValueError(f"it has {_shown(fields)} in place of an object with {name}")
     value = fields.get(name, fallback)
     if value is ...:
         raise ValueError(f"it has no {name}")
@@ -55,7 +55,7 @@ def member(fields: Any, name: str, kind: type, fallback: Any = ...) -> Any:
 
 
 def whole(fields: Any, name: str, least: int, most: int, fallback: Any = ...) -> int:
-    """A whole number within bounds, likewise."""
+    """Like member, for a whole number from `least` to `most`."""
     value = member(fields, name, int, fallback)
     if not least <= value <= most:
         raise ValueError(f"{name} is {_shown(value)}; it must be {least} to {most}")
@@ -63,7 +63,7 @@ def whole(fields: Any, name: str, least: int, most: int, fallback: Any = ...) ->
 
 
 def number(fields: Any, name: str, fallback: Any = ...) -> float:
-    """A finite number, likewise."""
+    """Like member, for a finite number."""
     value = member(fields, name, float, fallback)
     if not abs(value) <= 1e300:  # also what is no number
         raise ValueError(f"{name} is {_shown(value)}")
@@ -71,7 +71,7 @@ def number(fields: Any, name: str, fallback: Any = ...) -> float:
 
 
 def wholes(fields: Any, name: str, least: int, most: int, fallback: Any = ...) -> list:
-    """A list of whole numbers within bounds, likewise."""
+    """Like member, for a list of whole numbers from `least` to `most`."""
     values = member(fields, name, list, fallback)
     for value in values:
         whole({name: value}, name, least, most)

@@ -1,13 +1,16 @@
-"""Starts ranks on this machine, and leaves nothing behind: what `paceline run` does.
+"""Starts ranks on this machine, as `paceline run` does.
 
     status = launch(["train.py", "--epochs", "3"], ranks=4)
 
-Every rank gets PACELINE_RANK, PACELINE_RANKS and PACELINE_STORE, through which paceline.init()
-finds the others, PACELINE_SECRET, which is new for each launch and tells them from others that
-reach the store, and the variables of torchrun (RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE,
-MASTER_ADDR, MASTER_PORT), for torch.distributed.init_process_group("paceline").
-OMP_NUM_THREADS is set to 1 if it is not set: as many ranks as cores, each with a thread pool
-of its own, would slow each other down. Ranks are not pinned to cores.
+Every rank gets these variables:
+- PACELINE_RANK, PACELINE_RANKS and PACELINE_STORE, through which paceline.init() finds the other
+  ranks;
+- PACELINE_SECRET, new for each launch, by which ranks recognise each other in the store;
+- those of torchrun (RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), for
+  torch.distributed.init_process_group("paceline");
+- OMP_NUM_THREADS=1, unless it is set: the thread pools of several ranks would slow each other down.
+
+Ranks are not pinned to cores.
 """
 
 import glob
@@ -51,19 +54,21 @@ def launch(
 ) -> int:
     """Runs `command` once per rank, waits for all of them, and returns one exit status.
 
-    command: program and arguments; a first word that ends in .py is run by this Python.
-    env: what to set in the ranks' environment besides this process's own.
-    timeout_s: end everything after this many seconds; the status is then 124.
-    grace_s: the first rank to fail ends the run; the others have this long to end by themselves
-    (and to say what they miss), then as long again after SIGTERM, until SIGKILL.
-    prefix: put "[rank] " before every line of output. on_line: gets the lines instead.
-    Without both, the ranks write to this process's stdout and stderr directly.
+    command: program and arguments. This Python runs a first word that ends in .py.
+    env: variables for the ranks, in addition to this process's environment.
+    timeout_s: seconds after which all ranks are ended; the status is then 124. None: no limit.
+    grace_s: seconds for the other ranks to end after the first one fails. Then they get SIGTERM,
+    and after the same time again SIGKILL.
+    prefix: True puts "[rank] " before every line of output.
+    on_line: function that is called with rank, stream and line, in place of the output.
+    Without prefix and on_line, ranks write to stdout and stderr of this process directly.
 
-    The status is 0 if all ranks return 0; else that of the first to fail, 128 + n if a signal n
-    ended it. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the ranks when this runs in the
-    main thread, but for those that this process was started to ignore, as by nohup.
-    Ranks that fail alike say so once (paceline.cause).
-    Raises UsageError for a command that cannot be started or a number of ranks below 1.
+    The status is 0 if all ranks return 0. Otherwise it is that of the first rank to fail, or
+    128 + n if signal n ended that rank. In the main thread, SIGINT, SIGTERM, SIGHUP and SIGQUIT are
+    passed on to the ranks, except those that this process ignores, as under nohup. If several ranks
+    fail with the same error, it is printed once.
+
+    Raises UsageError for a command that cannot be started, and for a number of ranks below 1.
     """
     if ranks < 1:
         raise UsageError(f"run: {ranks} ranks; there must be at least 1.")
@@ -132,7 +137,7 @@ class _Run:
                                 stderr=pipe, start_new_session=True)  # fmt: skip
 
     def wait(self, timeout_s: float | None) -> int:
-        """Waits for all ranks; after a failure, a signal or the time-out, not for long."""
+        """Waits for all ranks; after a failure or a signal, for at most grace_s seconds."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         failed, signals = 0, 0
         while self.alive:
@@ -161,7 +166,7 @@ class _Run:
         return failed
 
     def end(self) -> None:
-        """Ends whatever is left, also what ranks have started: politely, then surely."""
+        """Ends all processes that are left, also children of ranks: by SIGTERM, then by SIGKILL."""
         for sign in (signal.SIGTERM, signal.SIGKILL):
             self._signal(sign)
             deadline = time.monotonic() + self.grace_s
@@ -206,7 +211,8 @@ class _Run:
 
 
 def _say_why(first: _Exit, why: str | None) -> None:
-    """Says last why the ranks failed: the last lines of the others only say that they miss one."""
+    """Prints the cause after the output of all ranks: the last lines often only name a lost
+    rank."""
     if why is None:
         why = f"rank {first.rank} was the first to fail, with exit status {first.status}."
     if why:

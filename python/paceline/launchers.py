@@ -1,4 +1,4 @@
-"""Finds the MPI launcher that started this process, if any, by the variables that it sets."""
+"""Finds the MPI launcher that started this process, if any, by its environment variables."""
 
 import os
 import re

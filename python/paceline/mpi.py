@@ -1,4 +1,4 @@
-"""The MPI of this process: found as mpi4py finds it, loaded once, joined through, finalised.
+"""The MPI of this process: finds it as mpi4py does, loads it once, and finalises it.
 
 Nothing here is needed for ranks of one machine that `paceline run` or torchrun started.
 """
@@ -35,7 +35,7 @@ _SRUN = {OPENMPI: "--mpi=pmix", MPICH: "--mpi=pmi2", STANDARD: "--mpi=pmi2"}
 
 @dataclass(frozen=True)
 class Found:
-    """A library that may be taken. An empty path: the one that is in the process already."""
+    """A candidate library. An empty path stands for the library that the process has loaded."""
 
     path: str
     why: str
@@ -47,7 +47,7 @@ _loaded: "tuple[_core.Mpi, Found] | None" = None
 
 
 def candidates(families: tuple[str, ...] = FAMILIES) -> list[Found]:
-    """The libraries that may be taken, the best first; `families` says what fits."""
+    """The candidate libraries, the best first. `families`: those that fit the launcher."""
     option = str(_core.option("mpi"))
     if _core.has_mpi():
         if os.path.exists(option) and os.path.realpath(option) not in _mapped():
@@ -107,7 +107,7 @@ def _mapped() -> list[str]:
 
 
 def path_of(found: Found) -> str:
-    """Path of a loaded library, also of one that the loader has found."""
+    """Path of a loaded library."""
     if os.path.isabs(found.path):
         return found.path
     names = [path for path in _mapped() if os.path.basename(path).startswith("libmpi")]
@@ -128,9 +128,9 @@ def family_of(path: str) -> str:
 
 
 def load(launcher: Launcher | None = None) -> "tuple[_core.Mpi, Found]":
-    """The MPI of this process and why it is that one; fits the launcher, if there is one.
+    """Returns the MPI of this process, and the reason for this one. It fits the launcher, if any.
 
-    Raises RefusalError for one that does not fit, ResourceError if there is none.
+    Raises RefusalError if no MPI fits the launcher, and ResourceError if there is no MPI.
     """
     global _loaded
     families = launcher.families if launcher else FAMILIES
@@ -188,7 +188,7 @@ def _lacks_pmix(launcher: Launcher, library: "_core.Mpi", found: Found) -> bool:
 
 
 def _starter(launcher: Launcher, family: str) -> str:
-    """The command that starts ranks of such an MPI, for a launcher that cannot."""
+    """The command that starts ranks of this MPI, where the launcher cannot."""
     return f"`srun {_SRUN[family]}`" if launcher.is_srun else "the mpiexec of this MPI"
 
 
@@ -228,9 +228,9 @@ def ready(launcher: Launcher, start_timeout_ms: int | None = None) -> "_core.Mpi
 def _limit(
     launcher: Launcher, limit_ms: int, late: str = "MPI has not started", grace_s: float = 0
 ) -> Iterator[None]:
-    """Ends the process if MPI waits for longer: it cannot be called off.
+    """Ends the process if MPI waits for longer: its wait cannot be stopped.
 
-    srun, unlike mpiexec, lets ranks wait for one that has ended already.
+    srun, unlike mpiexec, lets ranks wait for a rank that has ended.
     """
 
     def end() -> None:
@@ -253,7 +253,8 @@ def _limit(
 
 
 def check_size(launcher: Launcher, size: int) -> None:
-    """Fails if MPI counts other ranks than the launcher: each process would be alone."""
+    """Raises RefusalError if MPI counts other ranks than the launcher: each process is alone
+    then."""
     if size != launcher.ranks:
         library, found = load()
         starter = _starter(launcher, library.abi) if launcher.is_srun else "its own mpiexec"
@@ -283,7 +284,8 @@ def join_communicator(comm: Any) -> _core.Communicator:
 
 
 def libraries_to_start() -> list[str]:
-    """Libraries that ranks on several nodes, started without MPI, may start: MPICH's family can."""
+    """Libraries of MPICH's family, which ranks on several nodes can start without an MPI
+    launcher."""
     return [found.path for found in candidates((MPICH, STANDARD))]
 
 
@@ -295,7 +297,7 @@ def finalize() -> None:
 
 
 def describe() -> tuple[str, str]:
-    """(what would be loaded and why, its version); empty where there is none. Loads it."""
+    """Returns (the MPI with the reason for it, its version), empty if there is none. Loads it."""
     launcher = launchers.mpi_launcher()
     try:
         library, found = load(launcher if launcher and launcher.families else None)

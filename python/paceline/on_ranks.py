@@ -1,4 +1,4 @@
-"""Runs a module of Python on every rank of this machine, and collects what each rank writes."""
+"""Runs a Python module on several ranks of this machine, and collects their results."""
 
 import json
 import signal
@@ -18,11 +18,11 @@ INTERRUPTED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 
 
 class Failed(Error):
-    """The ranks failed; the message ends with what they said."""
+    """The ranks failed; the message ends with their last lines."""
 
 
 class Late(Failed):
-    """They took too long."""
+    """The ranks took too long."""
 
 
 def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(),
@@ -30,8 +30,8 @@ def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(
     """Runs `python -m module` on every rank with the specification as a file; returns each rank's
     result, rank<r>.json in `folder`. Lines that begin with AT go to `on_progress`.
 
-    mpiexec: the words that start MPI's processes; empty: they are started here. environment: what
-    to set besides this process's own. told_by: the command that an error begins with."""
+    mpiexec: the words of an MPI launcher; empty: paceline.launch starts the ranks. environment:
+    variables in addition to this process's. told_by: the command that error messages name."""
     spec, said = Path(folder) / "spec.json", []
     spec.write_text(json.dumps(specification), encoding="utf-8")
 
@@ -52,7 +52,7 @@ def run_module(module, specification, ranks, folder, on_progress=None, mpiexec=(
     if status in INTERRUPTED:  # what the ranks said when they were ended is of no use
         raise KeyboardInterrupt
     if status:
-        tail = "\n".join(said[-TAIL_LINES:]) or "(they said nothing)"
+        tail = "\n".join(said[-TAIL_LINES:]) or "(they wrote nothing)"
         kind = Late if status == TIMED_OUT else Failed
         raise kind(f"{told_by}: the ranks failed ({ended(status)}). Their last lines:\n{tail}")
     files = [Path(folder) / f"rank{rank}.json" for rank in range(ranks)]

@@ -1,4 +1,4 @@
-"""The worlds that this process has joined, each left at exit, and what a child of fork() has."""
+"""The worlds that this process has joined; it leaves them at exit. A fork has none."""
 
 import atexit
 import contextlib
@@ -21,7 +21,7 @@ _spoiled = False  # a world has been left broken: a rank may be missing
 
 
 def keep(world: "Communicator") -> "Communicator":
-    """Sees to it that a world is left at exit. Returns it."""
+    """Has the process leave the world at exit. Returns the world."""
     if not _open:
         _register()
     _open.add(world)
@@ -29,8 +29,8 @@ def keep(world: "Communicator") -> "Communicator":
 
 
 def before_leaving(end: Callable[[], None], settle: Callable[[], None]) -> None:
-    """Has `end()` called at exit, before the worlds are left, whenever these were joined, and
-    settle() before finalize() leaves one in peace."""
+    """Registers `end()`, which is called at exit before the worlds are left, and `settle()`, which
+    finalize() calls before it leaves a world."""
     _before.append(end)
     _settle.append(settle)
     _register()
@@ -50,16 +50,16 @@ def _register() -> None:
 
 
 def fatal_error() -> BaseException | None:
-    """The exception that ends this program; None if it ends as it should. In an interactive
-    session Python keeps the last of all errors, which has not ended anything."""
+    """The exception that ends this program; None if it ends normally. In an interactive session the
+    last exception that Python keeps has ended nothing."""
     return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
 
 
 def leave(world: "Communicator", fatal: BaseException | None = None) -> None:
-    """Leaves the world of a communicator that keep() knows; a second time does nothing.
+    """Leaves the world of a communicator that keep() has; a second call does nothing.
 
-    Completes calls under way first, also those that no thread here waits for: a peer may. After a
-    fatal error it does not: peers are to hear of it at once, and that it was Ctrl-C, if so.
+    Completes calls under way first, since a peer may wait for them. After a fatal error it does
+    not: peers get the error at once, with the word that it was Ctrl-C.
     """
     global _spoiled
     if world in _open:

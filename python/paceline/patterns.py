@@ -1,10 +1,10 @@
-"""Arrival patterns: when the ranks of a collective call come, relative to the first.
+"""Arrival patterns: the times at which ranks enter a collective, relative to the first.
 
     uniform:MIF                 each rank computes for a random time before each call, of at most
-                                MIF times what a message of that size takes (the document's maximum
-                                imbalance factor)
-    late:RANK[,RANK]:FACTOR     those ranks come FACTOR message times after all others
-    trace:FILE                  as recorded: a file of `paceline profile --json`
+                                MIF times the time of a message of that size (MIF: maximum
+                                imbalance factor of Alizadeh et al., 2022)
+    late:RANK[,RANK]:FACTOR     these ranks enter FACTOR message times after all others
+    trace:FILE                  arrivals from a file of `paceline profile --json`
 
 The same patterns feed `paceline bench --arrival` and `paceline simulate --arrival`.
 """
@@ -33,8 +33,8 @@ class Pattern:
     rows: tuple = ()
 
     def delays_s(self, ranks, call, message_s, seed=0):
-        """Seconds that each rank comes after the pattern's beginning, in the call of that number;
-        equal wherever it is computed."""
+        """Seconds by rank from the beginning of the pattern until the rank enters, in the call of
+        that number. Equal on all ranks."""
         if self.kind == "uniform":
             random = np.random.default_rng([seed, call])
             return (random.random(ranks) * self.factor * message_s).tolist()
@@ -76,7 +76,7 @@ def parse(words):
 
 
 def positive(text):
-    """A factor from 0 on."""
+    """A factor of at least 0."""
     value = float(text)
     if not 0 <= value <= MOST_FACTOR:
         raise ValueError(text)

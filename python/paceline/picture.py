@@ -26,7 +26,7 @@ def colour(name, segment=0, segments=1):
 
 
 def told(event, start_s):
-    """The event in words: the tool tip of its box."""
+    """The tool tip of an event's box."""
     unit, scale = unit_of(max(event.end_s - start_s, 1e-9))
     begin, end = ((t - start_s) / scale for t in (event.begin_s, event.end_s))
     peer = {"send": f" to {event.peer}", "signal": f" to {event.peer}",
@@ -193,7 +193,7 @@ class Picture:
         self.text(self.LEFT, y + 32, self.trace.provenance, 10.5, FAINT, ' font-style="italic"')
 
     def notes(self):
-        """Below all: what was counted, and where the time went."""
+        """The bottom of the picture: counted bytes, and the table of times."""
         y = self.bottom + 62
         for line in self.trace.counted.splitlines():
             y += self.LINE

@@ -1,4 +1,4 @@
-"""Provenance of numbers: machine, date, command, versions. All stored numbers carry it."""
+"""Provenance of stored numbers: machine, date, command and versions."""
 
 import os
 import platform
@@ -43,7 +43,7 @@ def minor(version: str) -> tuple[int, ...]:
 
 
 def machine():
-    """Facts about the machine; `load_before` shows whether other programs were using it."""
+    """Facts about the machine. `load_before` is the load that other programs made."""
     return {
         "processor": processor(),
         "cores": os.cpu_count(),

@@ -1,5 +1,6 @@
-"""Compares flight records of several ranks: which rank called something else, is missing, or waits
-for which. Reads what src/runtime/diagnostics/record.hpp writes.
+"""Compares flight records of several ranks: ranks that made another call, are missing, or wait.
+
+Reads the files that src/runtime/diagnostics/record.hpp writes.
 """
 
 from collections import defaultdict
@@ -14,7 +15,7 @@ NAMED = 8           # ranks that a sentence lists
 
 
 def read(folder):
-    """The records of a folder, by rank. Raises UsageError for a folder or file that is none."""
+    """The records of a folder, by rank. Raises UsageError if there are none, or one is damaged."""
     found = {}
     for path in sorted(Path(folder).glob("rank-*.json")):
         try:
@@ -32,7 +33,7 @@ def read(folder):
 
 
 def checked(record):
-    """The record, if it has what is read below, as it should be."""
+    """The record, after a check of all fields that are read below."""
     ranks = whole(record, "ranks", 1, MOST_RANKS)
     whole(record, "rank", 0, ranks - 1)
     record["reason"] = plain(member(record, "reason", str))
@@ -53,7 +54,7 @@ def checked(record):
 
 
 def plain(text):
-    """The text without characters that a terminal would obey."""
+    """The text without control characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
@@ -82,7 +83,7 @@ def findings(records):
             said += part(communicator)
     missing = set(range(ranks)) - set(records)
     if missing:
-        said.append(f"{ranks_of(missing)} left no record: gone, or in no call when the others "
+        said.append(f"{ranks_of(missing)} left no record: lost, or in no call when the others "
                     "wrote theirs.")
     return said or ["The ranks agree: the same calls, in the same order, none under way."]
 
@@ -94,7 +95,7 @@ def name_of(communicator):
 
 
 def divergence(communicator):
-    """The first call that is not the same on all ranks that have it."""
+    """The first call that differs between ranks."""
     by_number = defaultdict(lambda: defaultdict(list))
     texts = {}
     for rank, one in communicator.items():
@@ -113,8 +114,8 @@ def divergence(communicator):
 
 
 def places(communicator):
-    """Places in the ranks' programs when the communicator broke. A record's calls are of then; its
-    place is where the rank heard of it."""
+    """The lines of the ranks' programs when the communicator broke. A rank that was in no call then
+    has the line at which it got the error later."""
     by_place, later = defaultdict(list), defaultdict(list)
     for rank, one in communicator.items():
         if one.get("called_at"):
@@ -128,7 +129,7 @@ def places(communicator):
 
 
 def lag(communicator):
-    """Ranks that have come less far than the others."""
+    """Ranks that have made fewer calls than the others."""
     last = {rank: one["calls"][-1] if one["calls"] else None for rank, one in communicator.items()}
     reached = {rank: call["number"] if call else 0 for rank, call in last.items()}
     furthest = max(reached.values())
@@ -147,7 +148,7 @@ def lag(communicator):
 
 
 def waiting(communicator):
-    """Ranks that wait, and for which others, longest first."""
+    """Ranks that wait, with the ranks that they wait for, the longest wait first."""
     said = []
     for rank, one in sorted(communicator.items()):
         for call in one["calls"]:
@@ -161,7 +162,7 @@ def waiting(communicator):
 
 
 def reasons(records):
-    """Reasons why the records were written: (ranks, reason), the most frequent first."""
+    """The reasons for which ranks wrote records: (ranks, reason), the most frequent first."""
     by_reason = defaultdict(list)
     for rank, record in records.items():
         by_reason[record["reason"]].append(rank)

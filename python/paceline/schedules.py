@@ -13,5 +13,5 @@ def unit_count(collective, ranks, size):
 
 
 def how(choice):
-    """The part of a choice that says how a World is made, as its keywords."""
+    """The part of a choice that a World takes as keywords."""
     return {name: choice[name] for name in (*calls.CUT, "group", "canonical")}

@@ -1,4 +1,4 @@
-"""Waiting for one or for all of several requests, also of several communicators."""
+"""Waits for one or for all of several requests, also of several communicators."""
 
 import time
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ def _check(name: str, requests: Sequence[Request]) -> list[Request]:
         if not isinstance(request, Request):
             raise UsageError(
                 f"{name}: requests[{at}] is a {type(request).__name__}; each must be a Request, "
-                "as iallreduce() and its like return. A plan's start has a wait() of its own."
+                "as iallreduce() and its like return. Call wait() of a Plan itself."
             )
     return listed
 
@@ -26,17 +26,18 @@ def _check(name: str, requests: Sequence[Request]) -> list[Request]:
 def wait_any(requests: Sequence[Request], timeout_ms: int = 0) -> int | None:
     """Waits until one of the requests is complete; returns its index, the lowest of several.
 
-    A request that is complete already is found at once, so a caller that wants each of them once
-    takes out what it was given. timeout_ms, in milliseconds: None is returned when so long has
-    passed and no request is complete, and nothing is broken; 0 waits without a limit of its own.
-    The time-out of a communicator goes on counting for its calls.
+    Like MPI_Waitany, but it also returns requests that were complete before: remove a returned
+    request from the list before the next call.
 
-    As MPI_Waitany, but an empty list is a UsageError. Raises what went wrong with a request that
-    it finds ended: TimeoutError, MismatchError, RankLost.
+    timeout_ms: milliseconds after which it returns None if no request is complete; this breaks
+    nothing. 0: no limit. The time-outs of the communicators apply in both cases.
+
+    Raises UsageError for an empty list. Raises the error of a failed request that it finds:
+    TimeoutError, MismatchError or RankLost.
     """
     listed = _check("wait_any", requests)
     if not listed:
-        raise UsageError("wait_any: there are no requests; give one at least.")
+        raise UsageError("wait_any: there are no requests; pass at least one.")
     if timeout_ms < 0:
         raise UsageError(f"wait_any: timeout_ms is {timeout_ms}; it must be 0 (no limit) or more.")
     began = time.monotonic()
@@ -56,9 +57,9 @@ def wait_any(requests: Sequence[Request], timeout_ms: int = 0) -> int | None:
 def wait_all(requests: Sequence[Request], timeout_ms: int = 0) -> list[object]:
     """Waits until all requests are complete; returns their results, in the order of the list.
 
-    timeout_ms, in milliseconds, is for each request what it is in Request.wait(); 0 leaves each
-    to its communicator's limit. As MPI_Waitall: an error of one request is raised when all have
-    ended, so that no buffer is in use any more; of several errors, the first in the list.
+    Like MPI_Waitall. timeout_ms: time-out of each wait in milliseconds, as in Request.wait(); 0:
+    the communicator's. If requests fail, raises the error of the first of them in the list, but
+    only when all have ended: then no buffer is in use any more.
     """
     results: list[object] = []
     error: Exception | None = None

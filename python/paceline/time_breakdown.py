@@ -1,4 +1,4 @@
-"""spent: the time of a call by activity, rank by rank, as a small table."""
+"""The time of a call by activity and rank, as a table."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Share:
 
 
 def spent(trace, rank):
-    """{kind: Share} of a rank's time from its arrival to its exit, each moment counted once."""
+    """{kind: Share} of a rank's time from arrival to exit. Each moment counts for one activity."""
     came, left = trace.arrival_s[rank], trace.exit_s[rank]
     shares, changes, urgency = {}, [], {}
     for event in (e for e in trace.events if e.rank == rank):
@@ -47,7 +47,7 @@ def spent(trace, rank):
 
 
 def mean(ranks):
-    """The same for several ranks: their average."""
+    """The mean of the results of spent() for several ranks."""
     out = {}
     for shares in ranks:
         for name, share in shares.items():
@@ -58,7 +58,7 @@ def mean(ranks):
 
 
 def cells(share, total_s):
-    """Share, time, bytes and rate as a person reads them."""
+    """Share, time, bytes and rate as texts."""
     unit, scale = unit_of(share.seconds)
     part = f"{100 * share.seconds / total_s:.1f} %" if total_s > 0 else ""
     taken = f"{share.seconds / scale:.3g} {unit}" if share.seconds >= 1e-9 else ""
@@ -67,10 +67,10 @@ def cells(share, total_s):
 
 
 def table(trace, room):
-    """[(name, [(text, width)])], the first line the heading: of at most `room` characters.
+    """[(name, [(text, width)])]: the lines of the table, the heading first, in `room` characters.
 
-    Shows all figures of all ranks; if that is too wide, each rank's share and the average rank; at
-    the worst the average alone.
+    Shows all figures of all ranks. If that is too wide, it shows the share of each rank and the
+    mean of all ranks; if that is too wide, too, the mean alone.
     """
     ranks = [spent(trace, rank) for rank in range(trace.ranks)]
     columns = [(f"rank {rank}", shares, WIDTHS) for rank, shares in enumerate(ranks)]

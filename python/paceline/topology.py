@@ -1,7 +1,7 @@
-"""Places of CUDA devices: orders them so that a chain has short hops.
+"""Orders CUDA devices so that neighbours have fast links.
 
-A link counts first, by what the driver says of it: NVLink before PCI Express. The same switch comes
-next, then the same socket.
+The link counts first, as the driver ranks it: NVLink before PCI Express. A common switch counts
+next, then a common socket.
 """
 
 import os
@@ -11,8 +11,7 @@ NODES = "/sys/bus/pci/devices"
 
 
 def place(bus, system=NODES):
-    """A device's place: its switch (the bridge above it) and its NUMA node; "" if the system does
-    not tell."""
+    """The switch of a device (the bridge above it) and its NUMA node; "" if unknown."""
     folder = Path(system) / f"{bus}.0"
     try:
         switch = Path(os.path.realpath(folder)).parent.name
@@ -23,10 +22,10 @@ def place(bus, system=NODES):
 
 
 def chain(buses, link=lambda device, peer: 0, system=NODES):
-    """The devices in an order whose neighbours are near. Starts at the first socket's first device;
-    each is followed by the nearest that is left.
+    """The numbers of the devices in an order in which neighbours are near. It begins with the first
+    device of the first socket. The nearest device that is left follows each.
 
-    link: (device, peer) -> how slow their link is, beside the others'; 0: the fastest.
+    link: (device, peer) -> rank of their link by speed; 0: the fastest.
     """
     places = [(*reversed(place(bus, system)), bus) for bus in buses]  # node, switch, bus
     left = sorted(range(len(buses)), key=lambda one: places[one])
@@ -41,7 +40,7 @@ def chain(buses, link=lambda device, peer: 0, system=NODES):
 
 
 def near_order(devices):
-    """The numbers of the devices in such an order, of paceline.device.cuda() or emulated()."""
+    """The order of chain() for the devices of paceline.device.cuda() or emulated()."""
     if devices.kind != "cuda":
         return list(range(devices.count))
     buses = [devices.describe(one)["bus"] for one in range(devices.count)]

@@ -1,4 +1,4 @@
-"""Torch's key-value stores, torchrun's among them, behind the interface of Paceline's core."""
+"""Torch's key-value stores, such as torchrun's, with the interface of Paceline's core."""
 
 import os
 import time
@@ -26,10 +26,10 @@ class TorchStore:
         self._store.set(key, value)  # type: ignore[arg-type]  # bytes are fine
 
     def get(self, key: str, timeout: timedelta) -> bytes:
-        """Waits for the key; raises TimeoutError, which names it.
+        """Waits for the key. Raises TimeoutError, which names the key.
 
-        Looks for it again and again, ever less often: each wait() of torch's store that ends
-        without the key writes warnings, and may take seconds more.
+        Polls in growing intervals: a wait() of torch's store that ends without the key writes
+        warnings, and may take seconds more.
         """
         begin = time.monotonic()
         while not self._is_there(key):
@@ -49,7 +49,7 @@ class TorchStore:
         except dist.DistNetworkError as error:
             raise ResourceError(
                 f"start-up: torch's store no longer answers ({error}). Its process, rank 0 "
-                "or torchrun's agent, has ended; look at what that wrote last."
+                "or torchrun's agent, has ended; look at its last output."
             ) from error
 
 
@@ -57,10 +57,10 @@ _kept: list[dist.Store] = []
 
 
 def torchrun_store(start_timeout_ms: int) -> tuple[int, int, TorchStore]:
-    """Rank, ranks and store of a process that torchrun started: the agent's store.
+    """Rank, ranks and store of a process that torchrun started. The store is the agent's.
 
-    If a script has set the variables it is rank 0's, and lives as long as that process: others
-    may read it when rank 0 has read all it needs.
+    If a script has set torchrun's variables, the store is rank 0's and ends with that process;
+    other ranks may still read it after rank 0 has read all keys.
     """
     handler = dist.rendezvous("env://", timeout=timedelta(milliseconds=start_timeout_ms))
     store, rank, ranks = next(handler)

@@ -1,4 +1,4 @@
-"""A trace as plain data: the activities of ranks, with times. The mirror of src/trace/trace.hpp."""
+"""A trace as plain data: the activities of ranks, with times, as in src/trace/trace.hpp."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -68,12 +68,12 @@ def from_json(text):
 
 
 def read(path):
-    """The same from a file. Raises UsageError for one that holds no trace."""
+    """A Trace from a file. Raises UsageError for a file without a trace."""
     return read_json(path, "trace", from_fields)
 
 
 def from_fields(fields):
-    """The same from what the JSON holds."""
+    """A Trace from parsed JSON. Raises ValueError."""
     ranks = whole(fields, "ranks", 0, MOST_RANKS)
     times = [[number({name: time}, name) for time in member(fields, name, list, [])]
              for name in ("arrival_s", "exit_s")]
@@ -86,7 +86,7 @@ def _event(fields, ranks):
     """One event; checked() tests what its numbers mean together."""
     unknown = set(member({"event": fields}, "event", dict)) - set(Event.__dataclass_fields__)
     if unknown:
-        raise ValueError(f"an event has {min(unknown)!r}, which none has")
+        raise ValueError(f"an event has the unknown field {min(unknown)!r}")
     bounds = {"rank": (0, ranks), "peer": (-1, ranks), "segment": (0, MOST)}
     values = {"rank": whole(fields, "rank", 0, ranks), "activity": member(fields, "activity", str)}
     for name in ("peer", "step", "steps", "segment", "bytes", "moved"):
@@ -98,12 +98,12 @@ def _event(fields, ranks):
 
 
 def kind(event):
-    """The event's kind: its activity, or more exactly what its steps do."""
+    """The kind of an event: the work of its steps if known, else its activity."""
     return event.what or event.activity
 
 
 def is_load_store(trace):
-    """True if events say what their steps are for: then a rank does one thing at a time."""
+    """True for a trace of a load/store call: its events have the work of their steps."""
     return any(event.what for event in trace.events)
 
 
@@ -139,7 +139,7 @@ def to_json(trace):
 
 
 def checked(trace):
-    """Refuses what could only be drawn wrong."""
+    """The trace. Raises ValueError if it cannot be drawn."""
     for name in ("arrival_s", "exit_s"):
         if len(getattr(trace, name)) != trace.ranks:
             count = len(getattr(trace, name))

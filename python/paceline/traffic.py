@@ -1,7 +1,7 @@
-"""Describes what the steps of a call read and write, in words and beside their times.
+"""Describes the bytes that the steps of a call read and write, in words and in traces.
 
-The core counts it from the schedules (src/simulate/traffic.hpp); docs/design/0020-traffic.md says
-what is counted.
+The core counts them from the schedules (src/simulate/traffic.hpp); docs/design/0020-traffic.md has
+the rules.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ def kind_of(steps):
 
 
 def labelled(trace, world, count, element_bytes=4):
-    """The trace of such a call whose events say what they moved, and for what."""
+    """The trace of a call, with the bytes and the work of each event's steps."""
     if not world.is_load_store:
         return trace
     ranks = world.traffic_by_step(count, element_bytes)

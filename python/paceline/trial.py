@@ -1,7 +1,7 @@
-"""A collective tried on ranks of this machine: its result checked, its calls timed and recorded.
+"""Runs a collective on ranks of this machine: checks its result, and times or records its calls.
 
-`paceline doctor` and `paceline draw --measured` ask for it. As a module it is one rank:
-`python -m paceline.trial SPEC`.
+`paceline doctor` and `paceline draw --measured` use it. Each rank runs `python -m paceline.trial
+SPEC`.
 """
 
 import os
@@ -81,7 +81,7 @@ class Case:
 
 
 def agreed_start(comm, oversubscribed):
-    """A moment of time.monotonic_ns() soon after all ranks have called this."""
+    """A moment of time.monotonic_ns(), the same on all ranks, soon after all have called this."""
     comm.barrier()
     ahead = AHEAD_OVERSUBSCRIBED_NS if oversubscribed else AHEAD_NS
     moment = np.array([time.monotonic_ns() + ahead])
@@ -89,7 +89,7 @@ def agreed_start(comm, oversubscribed):
 
 
 def wait_until(moment_ns, spin):
-    """Sleeps most of the way; spins for the rest if a core can be spared."""
+    """Sleeps until shortly before the moment, then spins if the rank has a core of its own."""
     left = moment_ns - time.monotonic_ns() - (SPIN_NS if spin else 0)
     time.sleep(max(0, left) / 1e9)
     while spin and time.monotonic_ns() < moment_ns:
@@ -141,7 +141,7 @@ def merged(ranks, spec, size):
 
 
 def empty_for(comm, collective, algorithm):
-    """The function that makes the buffers: some algorithms work on shared ones alone."""
+    """The function that makes the buffers: shared ones if the algorithm needs them."""
     symmetric = any(row["access"] == "symmetric" for row in _core.algorithms()
                     if (row["collective"], row["name"]) == (collective, algorithm))
     return comm.empty if symmetric else np.empty

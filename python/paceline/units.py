@@ -1,4 +1,4 @@
-"""Times, sizes and numbers as a person reads them, and the marks of an axis."""
+"""Formats times, sizes and numbers, and places the marks of an axis."""
 
 import math
 
@@ -31,7 +31,7 @@ def human_bytes(count):
 
 
 def human_time(seconds):
-    """A time as a person reads it."""
+    """A time with a fitting unit: 1.5 ms."""
     for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
         value = f"{seconds * factor:.3g}"
         if float(value) >= 1 or unit == "us":

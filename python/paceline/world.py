@@ -1,4 +1,4 @@
-"""The world: all ranks of a run. init() joins it, finalize() leaves it."""
+"""The world: all ranks of a run. init() joins it, and finalize() leaves it."""
 
 import os
 import sys
@@ -29,22 +29,23 @@ def init(
 ) -> Communicator:
     """Joins the world and returns the communicator of all its ranks. All ranks must call it.
 
-    Without arguments: under `paceline run`, torchrun, mpiexec and srun the ranks that these
-    started; after torch.distributed.init_process_group("paceline") the ranks of that; else one
-    rank alone. A second call returns the same communicator.
+    Without arguments the world has the ranks that `paceline run`, torchrun, mpiexec or srun
+    started. After torch.distributed.init_process_group("paceline") it has the ranks of that group.
+    Otherwise it has one rank. A second call returns the same communicator.
 
-    rank, ranks, store: a world of one's own making. `store` is a folder that all ranks can write
-    to (new for each run), or an object with set(key, bytes) and get(key, timedelta) -> bytes, which
-    is asked again and again, half a second at most at a time, and then raises what it likes.
-    timeout_ms, start_timeout_ms: limits of a call and of joining, in milliseconds; None:
-    PACELINE_TIMEOUT_MS, PACELINE_START_TIMEOUT_MS.
+    rank, ranks, store: this rank's number, the number of ranks, and their meeting place. `store` is
+    a folder, new for each run, that all ranks can write to; or an object with set(key, bytes) and
+    get(key, timedelta) -> bytes. get() is called repeatedly, each time with at most half a second,
+    and raises any exception if the key is still missing then.
+    timeout_ms, start_timeout_ms: time-outs of a call and of joining, in milliseconds; None:
+    PACELINE_TIMEOUT_MS and PACELINE_START_TIMEOUT_MS.
 
-    A start that failed may be tried again, on all ranks: they meet in the first try that all come
-    to in time.
+    All ranks may repeat a start that failed. They meet in the first try that all of them join in
+    time.
 
-    Raises UsageError for arguments that do not fit, TimeoutError if a rank does not come,
-    ResourceError if shared memory runs out or an MPI is missing, RefusalError if the MPI is not
-    the launcher's.
+    Raises UsageError for wrong arguments, TimeoutError if a rank does not join in time,
+    ResourceError if shared memory runs out or an MPI is missing, and RefusalError if the MPI does
+    not belong to the launcher.
     """
     global _world, _joined
     for name, value in {"timeout_ms": timeout_ms, "start_timeout_ms": start_timeout_ms}.items():
@@ -81,22 +82,21 @@ def init(
 def empty(shape: Any, dtype: Any = "float32") -> Any:
     """Communicator.empty() of the world: an array in memory that all ranks of a node reach.
 
-    A tensor for one of torch's dtypes. After dist.init_process_group("paceline") its collectives
-    reach it, too; see paceline.torch.empty() for tensors of one group.
+    Returns a tensor for a torch dtype. Collectives of a torch.distributed group with the backend
+    "paceline" also work on it directly; paceline.torch.empty() makes tensors for one such group.
     """
     return init().empty(shape, dtype)
 
 
 def is_initialized() -> bool:
-    """True if init() has been called, and finalize() not since."""
+    """True after init(), until finalize()."""
     return _world is not None
 
 
 def finalize() -> None:
-    """Leaves the world in peace. Its communicators cannot be used any more. Happens at exit too.
+    """Leaves the world. Its communicators cannot be used any more. Happens at exit, too.
 
-    Calls that are under way, and those that engines and KVStores have been given, are completed
-    first.
+    Completes the calls under way first, and those that engines and KVStores still hold.
     """
     global _world
     if _world is not None:
@@ -109,10 +109,10 @@ def join(
     store: Any, rank: int, ranks: int, name: str,
     timeout_ms: int | None = None, start_timeout_ms: int | None = None, place: str = "",
 ) -> Communicator:  # fmt: skip
-    """Joins the world `name` through `store`, and sees to it that it is left at exit.
+    """Joins the world `name` through `store`; at exit the process leaves it.
 
-    A try that failed may be repeated, under the same name. `place` tells worlds of one name in
-    several stores from each other.
+    A try that failed may be repeated under the same name. `place` tells worlds apart that have the
+    same name in several stores.
     """
     libraries = mpi.libraries_to_start() if ranks > 1 else []
     place = place or (store if isinstance(store, str) else "")
@@ -123,7 +123,7 @@ def join(
 
 
 class _Waited:
-    """A store whose get() raises TimeoutError for any error that comes when time is up."""
+    """A store whose get() raises TimeoutError for any error after its time is up."""
 
     def __init__(self, store: Any):
         self._store = store
@@ -143,7 +143,7 @@ class _Waited:
 def join_launched(
     launcher: launchers.Launcher, timeout_ms: int | None = None, start_timeout_ms: int | None = None
 ) -> Communicator:
-    """Joins a world of all ranks that an MPI launcher has started, likewise."""
+    """Joins a world of all ranks that an MPI launcher started; at exit the process leaves it."""
     return open_worlds.keep(Communicator(mpi.join_launched(launcher, timeout_ms, start_timeout_ms)))
 
 
@@ -157,7 +157,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _refuse_child() -> None:
-    """The rank that the launcher has named is this process's parent, not this process."""
+    """Raises UsageError in a fork of a rank: the launcher's variables name its parent."""
     if open_worlds.by_parent():
         raise UsageError(
             "init: this process was forked from a rank that has joined a world; call collectives "

@@ -37,69 +37,104 @@ using enum SetBy;
 // In the order of the enumeration.
 constexpr OptionRow kRows[] = {
     {"timeout_ms", integer, "1800000", 0, 24 * kDay, "", everybody,
-     "Give up waiting for a peer after this long, with an error on every rank; 0 = never."},
+     "A call that has waited this long (ms) for a peer fails on every rank; 0 = no limit. Lower "
+     "it so that a hanging job ends sooner."},
     {"start_timeout_ms", integer, "300000", 1, kDay, "", everybody,
-     "Give up waiting for the other ranks at start-up after this long."},
+     "A start-up that has waited this long (ms) for the other ranks fails. Raise it if ranks "
+     "start minutes apart."},
     {"warn_ms", integer, "30000", 0, kDay, "", everybody,
-     "Name the missing ranks on stderr after waiting this long, once per call; 0 = never."},
+     "A call that has waited this long (ms) names the missing ranks on stderr, once per call; 0 = "
+     "never."},
     {"stopped_ms", integer, "5000", 0, kDay, "", everybody,
-     "Give up a rank of the node that is stopped or frozen for this long; 0 = never."},
+     "A rank of the same node that a signal has stopped, or that is frozen, for this long (ms) "
+     "counts as lost; 0 = never. Set 0 for jobs that are suspended."},
     {"progress", choice, "thread", 0, 0, "caller|thread", everybody,
-     "Data moves in a thread of Paceline's own, or only in the caller's wait() and test()."},
+     "thread = a thread of Paceline's own moves data while the program computes; caller = data "
+     "moves only inside wait() and test() of the program."},
     {"shm_dir", path, "/dev/shm", 1, kLongest, "", everybody,
-     "The folder, in memory, where the ranks of a node make the files that they share."},
+     "Folder in memory (tmpfs) for the files that the ranks of a node share. Change it if "
+     "/dev/shm is small or missing."},
     {"shm_bytes", bytes, "32MiB", 1 * kMiB, (1 << 20) * kMiB, "", everybody,
-     "Memory for messages of all ranks of a node together, in shm_dir or besides; equal on all."},
+     "Memory for the messages of all ranks of a node together. Lower it if shm_dir is small. "
+     "Equal on all ranks of a node."},
     {"stage_bytes", bytes, "8MiB", 1 * kMiB, (1 << 10) * kMiB, "", everybody,
-     "Staging buffers of a communicator on a node; twice that if priorities differ; equal on all."},
+     "Memory for the staging buffers of one communicator, of all ranks of a node together; twice "
+     "as much if its calls have different priorities. Lower it if shm_dir is small. Equal on all "
+     "ranks of a node."},
     {"huge_pages", choice, "off", 0, 0, "off|on", everybody,
-     "Ask for huge pages for shared arrays from 2 MiB on; equal on all ranks of a node."},
+     "on = ask the system for huge pages in shared arrays of 2 MiB and more; `paceline doctor` "
+     "shows if it grants them. Equal on all ranks of a node."},
     {"single_copy", choice, "auto", 0, 0, "auto|off", everybody,
-     "auto = the system copies between ranks' memory if it can; off on one rank = off for all."},
+     "auto = the system copies straight from one rank's memory into another's where it can; off = "
+     "it never does. off on one rank is off for all."},
     {"algorithm", pairs, "", 0, kLongest, kCollectiveNames, everybody,
-     "Algorithms instead of the chosen ones, equal on all ranks: allreduce=ring,broadcast=chain."},
+     "Algorithms by collective in place of Paceline's choice: allreduce=ring,broadcast=chain. Set "
+     "it to compare algorithms. Equal on all ranks."},
     {"segments", pieces, "0", 0, 4096, "", everybody,
-     "Cut messages into so many segments, or of this size: 4MiB; 0 = chosen; equal on all ranks."},
+     "Number of pipeline segments of every message, or with a unit the size of one: 4MiB; 0 = "
+     "chosen by the message's size. Equal on all ranks."},
     {"window", integer, "0", 0, 1024, "", everybody,
-     "Segments under way at once; 0 = chosen by size; equal on all ranks."},
+     "Number of segments under way at a time; 0 = chosen by the message's size. Equal on all "
+     "ranks."},
     {"numbers", choice, "stable", 0, 0, "fast|stable|canonical", everybody,
-     "Reproducibility of sums. fast: bits may vary with arrival; stable: the same bits with the "
-     "same settings; canonical: bits depend on the values only. Equal on all ranks."},
+     "Reproducibility of sums. fast: the bits may depend on the order in which ranks arrive. "
+     "stable: the same settings give the same bits. canonical: the bits depend on the ranks' "
+     "values alone. Equal on all ranks."},
     {"transport", choice, "auto", 0, 0, "auto|shm|mpi", everybody,
-     "auto = shared memory inside a node, else MPI; shm, mpi = that alone; equal on all ranks."},
+     "auto = shared memory inside a node, MPI between nodes; shm = shared memory alone; mpi = MPI "
+     "inside nodes, too. Equal on all ranks."},
     {"mpi", text, "", 0, kLongest, "", everybody,
-     "The MPI library to load, by its path; empty = found as paceline doctor says."},
+     "Path of the MPI library to load; empty = Paceline looks for one, and `paceline doctor` "
+     "shows which it finds."},
     {"node", text, "", 0, kLongest, "", everybody,
-     "Ranks with different names count as being on different nodes, even if they share memory."},
+     "Name of this rank's node. Ranks with different names count as ranks of different nodes, "
+     "even if they share memory: so one machine can stand for several."},
     {"machine", text, "auto", 1, kLongest, "", everybody,
-     "Between nodes: auto, probe, usual, a model's name, or alpha,beta,gamma in s; equal on all."},
+     "Costs of messages between nodes, from which algorithms are chosen. auto = measured at the "
+     "first start and kept; probe = measured at every start; usual = assumed, not measured; or a "
+     "model as `paceline explain --machine` takes it; or alpha,beta,gamma in s, s/byte and "
+     "s/byte. Equal on all ranks."},
     {"machine_dir", text, "", 0, kLongest, "", everybody,
-     "The folder where auto keeps what it measured; empty = paceline in XDG_CACHE_HOME, ~/.cache."},
+     "Folder in which PACELINE_MACHINE=auto keeps its measurements; empty = the folder paceline "
+     "in XDG_CACHE_HOME or ~/.cache."},
     {"cuda_kernels", text, "", 0, kLongest, "", everybody,
-     "A file with reduce kernels for GPUs, from nvcc -fatbin; empty = those of the build."},
+     "File of reduce kernels for GPUs, which nvcc -fatbin makes; empty = the kernels of the "
+     "build."},
     {"predict", text, "nodes", 1, kLongest, "", everybody,
-     "Late ranks: off, nodes = learned across nodes, auto = inside too, static:3,5; equal on all."},
+     "Prediction of late ranks in allreduces. off = none; nodes = learned between nodes; auto = "
+     "learned inside nodes, too; static:3,5 = ranks 3 and 5 are always late, 5 the latest. Equal "
+     "on all ranks."},
     {"record_dir", text, "", 0, kLongest, "", everybody,
-     "The folder for flight records, which paceline doctor --record reads; empty = none."},
+     "Folder into which a rank writes its flight record, its last calls, when a call fails; "
+     "`paceline doctor --record` compares them; empty = nothing is written."},
     {"record_signal", integer, "0", 0, 64, "", everybody,
-     "A signal on which a process writes its flight record there, such as 12; 0 = none."},
+     "Number of a signal, such as 12, on which a process writes its flight record into "
+     "record_dir; 0 = none. Set it for runs that hang."},
     {"preload", names, "all", 1, kLongest, kServedNames, everybody,
-     "The calls of MPI that the drop-in library serves; the others, and none, are the host MPI's."},
+     "Collectives that the drop-in library serves in MPI programs; the host MPI serves all "
+     "others."},
     {"preload_summary", choice, "off", 0, 0, "off|on", everybody,
-     "At MPI_Finalize print rank 0's calls: algorithms, time, and why the MPI made some of them."},
+     "on = rank 0 prints a summary of its collectives at MPI_Finalize: algorithms, times, and the "
+     "reasons why the host MPI served some of them."},
     {"profile", text, "", 0, kLongest, "", everybody,
-     "The folder where each rank records its collectives; see paceline profile; empty = nowhere."},
+     "Folder in which each rank records when it enters and leaves collectives, for `paceline "
+     "profile --read`; empty = nothing is recorded."},
     {"profile_bytes", bytes, "16MiB", 4096, (1 << 20) * kMiB, "", everybody,
-     "Room for a rank's records, 56 bytes a call; calls after that are counted and not kept."},
+     "Memory for the profile of one rank, 56 bytes for each call; calls beyond it are counted but "
+     "not recorded."},
     {"replace", choice, "off", 0, 0, "off|gloo|mpi", everybody,
-     "Serve CPU tensors of torch.distributed in place of this backend, in scripts that name it."},
-    {"rank", integer, "0", 0, 65535, "", launcher, "The number of this process among the ranks."},
+     "Backend of torch.distributed whose place Paceline takes for CPU tensors, in scripts that "
+     "name that backend; off = none."},
+    {"rank", integer, "0", 0, 65535, "", launcher,
+     "Number of this process among the ranks, from 0."},
     {"ranks", integer, "1", 1, 65536, "", launcher,
-     "Number of processes that take part; equal on all ranks."},
+     "Number of ranks; equal on all of them."},
     {"store", text, "", 0, kLongest, "", launcher,
-     "Key-value store in which the ranks meet at start-up; empty = this process is alone."},
+     "Folder that serves as key-value store, in which the ranks meet at start-up; empty = this "
+     "process is alone."},
     {"secret", text, "", 0, 256, "", launcher,
-     "Secret of this run's ranks; they refuse entries of the store that are made without it."},
+     "Secret that the ranks of this run share; they refuse entries of the store that were sealed "
+     "without it."},
 };
 static_assert(std::size(kRows) == kOptions);
 static_assert(kRows[static_cast<int>(Option::secret)].name == "secret");

@@ -100,9 +100,9 @@ void check_apart(const Nodes& nodes, const WorldConfig& config) {
     fail(Fault::resource, "start-up: ", nodes.why_apart, ", and transport=shm forbids all else. ",
          "Use transport=auto (PACELINE_TRANSPORT).");
   if (!nodes.why_split.empty() && !config.only_mpi)
-    std::fprintf(stderr, "paceline: %s. They are on one machine, and count as on several nodes, "
-                         "which takes longer. Ranks that share memory are in one container and of "
-                         "one user.\n", nodes.why_split.c_str());
+    std::fprintf(stderr, "paceline: %s. They are on one machine, but count as ranks of several "
+                         "nodes, which takes longer. To share memory, run them in one container "
+                         "and as one user.\n", nodes.why_split.c_str());
 }
 
 void check_rank(const WorldConfig& config) {

@@ -139,10 +139,10 @@ std::string start_card(const WorldConfig& config) {
 void check_cards(const std::vector<std::string>& cards) {
   for (std::size_t rank = 0; rank < cards.size(); ++rank)
     if (!cards[rank].starts_with(str(kVersion, " ")))
-      fail(Fault::usage, "start-up: what rank ", rank, " says first, '",
+      fail(Fault::usage, "start-up: rank ", rank, " begins with '",
            shown(kVersion, cards[rank].substr(0, cards[rank].find('\n'))),
-           "', is not how a rank of Paceline begins. Do all ranks run it, and does nothing else ",
-           "write to their store?");
+           "', which no rank of Paceline does. Do all ranks run Paceline, and does no other ",
+           "program write to their store?");
   for (const Row& row : kRows)
     for (std::size_t rank = 1; rank < cards.size() && row.equal == Equal::all; ++rank)
       if (differs(row, cards[0], cards[rank])) fail_different(row, cards, 0, rank);

@@ -19,7 +19,7 @@ constexpr std::size_t kMostSize = 4096;  // a larger value is uninitialised memo
 void check_size(const paceline_call& given, const char* where) {
   if (given.size < kFirstSize || given.size > kMostSize)
     fail(Fault::usage, where, ": call.size is ", given.size,
-         "; set it to sizeof(paceline_call), and what is not used to 0.");
+         "; set it to sizeof(paceline_call), and all unused members to 0.");
   const char* bytes = reinterpret_cast<const char*>(&given);
   for (std::size_t i = sizeof(paceline_call); i < given.size; ++i)
     if (bytes[i] != 0)

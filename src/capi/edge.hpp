@@ -42,8 +42,8 @@ Handle& alive(Handle* handle, const char* where) {
     fail(Fault::usage, where, ": the ", Handle::kName,
          " is null; it was freed, has ended, or was never made.");
   if (!handle->mark.is(Handle::kKind))
-    fail(Fault::usage, where, ": what was passed is no ", Handle::kName,
-         "; has it been freed under another name?");
+    fail(Fault::usage, where, ": the handle is no ", Handle::kName,
+         "; has it been freed through a copy?");
   return *handle;
 }
 

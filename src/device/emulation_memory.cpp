@@ -104,8 +104,8 @@ SharedHandle Emulation::share(int device, const std::byte* memory) {
               .offset = static_cast<std::size_t>(memory - begin),
               .begin = reinterpret_cast<std::uintptr_t>(begin), .bytes = bytes};
   }
-  fail(Fault::usage, "device: memory of the host is to be opened by other processes as that of ",
-       name_of(device), "; make the array with empty() of the devices.");
+  fail(Fault::usage, "device: other processes cannot open this memory of the host as that of ",
+       name_of(device), "; make the array with paceline.device.empty().");
 }
 
 std::byte* Emulation::open(int device, const std::string& allocation) {

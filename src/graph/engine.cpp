@@ -159,8 +159,8 @@ void Engine::check(const TaskSpec& spec) const {
 
 void Engine::check_process() const {
   if (!is_here())
-    fail(Fault::usage, "engine: this process is a child of the one that made it, and has none of "
-                       "its threads; make an engine here.");
+    fail(Fault::usage, "engine: a fork of the process that made it has none of its threads; make a "
+                       "new engine here.");
 }
 
 void Engine::check_caller(const char* what) const {

@@ -35,7 +35,7 @@ Reason out_of_reach(Access access) {
   if (access == Access::single_copy)
     return {"the system does not copy between the memory of these ranks, as paceline doctor "
             "explains; they must be on one node", ""};
-  return {"the ranks do not reach each other's scratch; it wants equal pieces, and ranks of one "
+  return {"the ranks do not reach each other's scratch; it needs equal pieces, and ranks of one "
           "node that share memory", ""};
 }
 
@@ -44,7 +44,7 @@ Reason out_of_reach(Access access) {
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem) {
   if (!problem.reaches(algorithm.access)) return out_of_reach(algorithm.access);
   if (algorithm.by_nodes() && problem.nodes.empty())
-    return Reason{"it wants several nodes, of which one at least has several ranks", ""};
+    return Reason{"it needs several nodes, at least one of them with several ranks", ""};
   if (algorithm.claims() && problem.ranks > kMostClaims)
     return Reason{str("positions can be claimed by at most ", kMostClaims, " ranks of a node"), ""};
   if (algorithm.claims() && !problem.commutative)

@@ -39,7 +39,7 @@ template <class Kernel>
 Kernel defined(const Kernel (&table)[kTypes][kOps], Type type, Op op) {
   if (!is_defined(op, type))
     fail(Fault::refusal, "reduce: op '", name_of(op), "' is not defined for ", name_of(type),
-         "; bitwise operations want integers or bool, average any type but bool.",
+         "; bitwise operations take integers or bool, average any type but bool.",
          " Use another op, or convert the data.");
   const Kernel kernel = table[static_cast<int>(type)][static_cast<int>(op)];
   require(kernel != nullptr, "no kernel for ", name_of(op), " on ", name_of(type));

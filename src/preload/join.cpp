@@ -238,7 +238,7 @@ void say_that_it_recovers() {
   check(PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank), "Comm_rank");
   if (world_rank != 0 || is_said.test_and_set()) return;
   std::fprintf(stderr, "paceline: preload: MPI runs with fault tolerance (ULFM), whose revokes and "
-               "errors are the host's to give; all calls pass through to it.\n");
+               "errors only the host MPI can give; all calls pass through to it.\n");
 }
 
 // Agrees with the ranks of `comm` to join it.

@@ -170,7 +170,7 @@ static void fill_table(void) {
   } else {
     begins = NULL;
     fprintf(stderr,
-            "paceline: preload: %s; all calls pass through to the host MPI. For its library say "
+            "paceline: preload: %s; all calls pass through to the host MPI. For its library run: "
             "LD_PRELOAD=$(paceline preload --mpicc PATH).\n",
             why);
   }

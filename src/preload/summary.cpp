@@ -26,17 +26,17 @@ constexpr PassReason kReasons[] = {
     {"one rank", nullptr},
     {"between groups", nullptr},
     {"PACELINE_PRELOAD", "unset PACELINE_PRELOAD, which leaves these calls to the MPI."},
-    {"not joined", "mend what an earlier line of Paceline's says."},
+    {"not joined", "correct the cause that an earlier line of Paceline names."},
     {"no data", nullptr},
-    {"datatype", "in reductions of this datatype block: MPI_Allreduce, not MPI_Iallreduce."},
-    {"operation", "in reductions by this operation block: MPI_Allreduce, not MPI_Iallreduce."},
+    {"datatype", "call MPI_Allreduce, not MPI_Iallreduce, with this datatype."},
+    {"operation", "call MPI_Allreduce, not MPI_Iallreduce, with this operation."},
     {"wrong arguments", nullptr},
-    {"calls differed", "mend the program: its ranks made different calls."},
+    {"calls differed", "correct the program: its ranks made different calls."},
     {"ULFM", nullptr},
     {"first calls",
-     "use a communicator more than twice, and block in MPI_COMM_WORLD's first call."},
+     "call a communicator more than twice, and MPI_COMM_WORLD first with a blocking call."},
     {"no thread may drive them", "ask MPI_Init_thread for MPI_THREAD_MULTIPLE, and leave\n"
-     "PACELINE_PROGRESS as it is by default."},
+     "PACELINE_PROGRESS at its default."},
 };
 static_assert(std::size(kReasons) == kFallbackReasons);
 

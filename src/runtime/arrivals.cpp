@@ -94,7 +94,7 @@ Expected expected_by(std::string_view option) {
     rest.remove_prefix(1);
   }
   fail(Fault::usage, "PACELINE_PREDICT is '", option, "'; it must be off, nodes, auto, or ",
-       "static: and the ranks that come late, each once, the latest one last, as in static:3,5.");
+       "static: with the late ranks, each once, the latest one last, as in static:3,5.");
 }
 
 ArrivalBook::ArrivalBook(const Expected& expected, const std::vector<int>& ranks, int rank,

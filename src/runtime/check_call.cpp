@@ -82,7 +82,7 @@ void check_call(const Call& call, int rank, int ranks) {
   if (has_op(call.collective) && !is_defined(call.op, call.type))
     fail(Fault::refusal, where, ": operation ", name_of(call.op), " is not defined for ",
          name_of(call.type),
-         "; bitwise operations want integers or bool, average any type but bool.");
+         "; bitwise operations take integers or bool, average any type but bool.");
   if (call.priority < kLeastUrgent || call.priority > kMostUrgent)
     fail(Fault::usage, where, ": priority is ", call.priority, "; it must be from ", kLeastUrgent,
          " to ", kMostUrgent, ", and equal on all ranks.");

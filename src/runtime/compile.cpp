@@ -30,7 +30,7 @@ void check_signals(const Choice& choice, Problem problem) {
   if (most * segments <= kMostSignals) return;
   fail(Fault::refusal, name_of(problem.collective), "/", choice.algorithm->name, ": ", segments,
        " segments and ", blocks, " blocks give ", most * segments,
-       " signals in a call, and ranks that share memory count ", kMostSignals, ". Ask for at most ",
+       " signals in a call; ranks that share memory can count ", kMostSignals, ". Ask for at most ",
        kMostSignals / most, " segments, or for fewer blocks.");
 }
 
@@ -67,7 +67,7 @@ void check_staging(const Choice& choice, const CompiledSchedule& own, const Call
          "window, for another algorithm, or raise PACELINE_STAGE_BYTES.");
   if (std::size_t(signals) > kMostSignals)
     fail(Fault::refusal, where, cut.segments, " segments, ", lanes, " at a time, give ", signals,
-         " signals, and ranks that share memory count ", kMostSignals, ". Ask for fewer segments.");
+         " signals; ranks that share memory can count ", kMostSignals, ". Ask for fewer segments.");
 }
 
 // Adds the schedule of every position that ranks may claim. A position's schedule does not depend

@@ -92,8 +92,8 @@ std::string difference(const Fingerprint& mine, int my_rank, const Fingerprint& 
                        int their_rank) {
   if (is_refusal(mine) != is_refusal(theirs)) {
     const int rank = is_refusal(mine) ? my_rank : their_rank;
-    return str("rank ", rank, " does not make this call: what it passed was refused there, by the ",
-               "error that rank ", rank, " got; all ranks must pass what can be served");
+    return str("rank ", rank, " does not make this call: its arguments were refused there, by the ",
+               "error of rank ", rank, "; all ranks must pass arguments that can be served");
   }
   const What a = unpack(mine), b = unpack(theirs);
   if (a.collective != b.collective)

@@ -28,8 +28,8 @@ void Request::join(device::Stream stream) {
   auto* const operation =
       active_ ? dynamic_cast<DeviceOperation*>(active_->operation.get()) : nullptr;
   if (!operation)
-    fail(Fault::usage, "request: a stream is to wait for a call on memory of the host; wait() for "
-         "it instead.");
+    fail(Fault::usage, "request: a stream cannot wait for a call on memory of the host; call "
+         "wait() instead.");
   if (!operation->has_ended(start_)) operation->join(stream);
 }
 

@@ -89,7 +89,7 @@ void StoreBootstrap::look() {
   if (missing < 0) return;
   const std::string why = str("start-up: rank ", missing, " is lost: its process has died while "
                               "the ranks met, or was one of an earlier run: a store must be new "
-                              "for each.");
+                              "for each run.");
   store_.set(key(missing, turn_), pack(Fault::lost, why));
   throw Error(Fault::lost, why);
 }

@@ -31,7 +31,7 @@ std::string SealedStore::get(const std::string& key, std::chrono::milliseconds t
   const bool is_sealed = value.starts_with(kSealed);
   if (secret_.empty() && !is_sealed) return value;
   const auto refuse = [&](const char* why) {
-    fail(Fault::refusal, "start-up: '", key, "' in the key-value store is not believed: ", why,
+    fail(Fault::refusal, "start-up: '", key, "' in the key-value store is rejected: ", why,
          ". All ranks must have the PACELINE_SECRET that their launcher has set, and no other ",
          "process may write there.");
   };

@@ -47,7 +47,7 @@ std::string FileStore::get(const std::string& key, std::chrono::milliseconds tim
   while (true) {
     FileText found = read_file(path(key));
     if (!found.trouble.empty())
-      fail(Fault::refusal, "start-up: '", path(key), "' is not believed: ", found.trouble,
+      fail(Fault::refusal, "start-up: '", path(key), "' is rejected: ", found.trouble,
            ". A store's folder must be this user's, and new for each run.");
     if (found.is_there) return std::move(found.text);
     if (std::chrono::steady_clock::now() > deadline) nobody_set(key, timeout);

@@ -99,7 +99,7 @@ def test_bench_with_a_late_rank(paceline, tmp_path, monkeypatch):
         assert record["in_call_us_mean"] >= 0.45 * record["imbalance_us_median"]
         assert record["calls"] == 10 and record["arrival"] == "late:1:50"
         assert record["time_us_min"] <= record["time_us_median"] <= record["time_us_max"]
-    assert "last arrival to last exit" in flat(out)
+    assert "the last arrival to the last exit" in flat(out)
 
 
 def test_bench_replays_a_recorded_trace(paceline, tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ def test_it_says_which_machine_is_reckoned_with(monkeypatch):
     usual = "edr-100g: alpha 1.5 us, 100 Gbit/s, reduce 10 GB/s"
     for asked, text in {
         "usual": f"between nodes {usual} (usual); PACELINE_MACHINE=auto measures",
-        "probe": f"between nodes measured as ranks join, as PACELINE_MACHINE says; where that "
+        "probe": f"between nodes measured at every start (PACELINE_MACHINE=probe); where that "
                  f"fails, {usual} (usual, not measured)",
         "lab-200mbit": "between nodes lab-200mbit: alpha 30 us, 0.2 Gbit/s, reduce 10 GB/s (as "
                        "PACELINE_MACHINE says)",
@@ -57,12 +57,12 @@ def machine_folder(monkeypatch, tmp_path):
 
 def test_it_names_the_machine_file(machine_folder):
     path = machine_folder / "machine"
-    first = f"the first start measures, and keeps what it finds in {path}"
+    first = f"the first start measures the links, and keeps the figures in {path}"
     assert flat(doctor.machine(2).text) == f"between nodes {first}"
     machine_folder.mkdir()
     entry = f"{'1' * 16} {'a' * 16} 9 9 2026-11-23 4e-08 {FIGURES}\n"
     path.write_text(machine_files.sealed("paceline-machine 1\n" + entry))
-    kept = (f"what starts have measured is kept in {path}: 1 layout, the last of 9 ranks on 9 "
+    kept = (f"measured figures are kept in {path}: 1 layout, the last of 9 ranks on 9 "
             "nodes on 2026-11-23: alpha 130 us, 0.2 Gbit/s, reduce 10 GB/s")
     found = doctor.machine(2)
     assert (found.state, found.text) == ("ok", f"between nodes {kept}")

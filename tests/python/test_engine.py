@@ -100,7 +100,7 @@ def refused(action, text):
 
 def test_bad_input_is_refused(engine):
     a = numpy.ones(4)
-    refused(lambda: engine.push(7), "a task calls a function; this is a int")
+    refused(lambda: engine.push(7), "takes a function; this is a int")
     refused(lambda: engine.push(int, pool="disk"), "no pool 'disk'")
     refused(lambda: engine.push(int, read=[3]), "a int cannot stand for a variable")
     refused(lambda: engine.push(int, read=[Engine().variable("v")]), "belongs to another engine")
@@ -118,15 +118,11 @@ def test_bad_input_is_refused(engine):
 
 def test_threads_that_cannot_be_made_are_an_error():
     program = (
-        "import resource, paceline\n"
-        "from paceline.engine import Engine\n"
-        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)\n"
-        "try:\n"
-        "    Engine(compute=1000)\n"
-        "except paceline.ResourceError as error:\n"
-        "    print(error)\n"
-        "Engine().push(lambda: print('goes on')).wait()\n"
+        "import resource, paceline\nfrom paceline.engine import Engine\nused = "
+        "int(open('/proc/self/statm').read().split()[0]) * "
+        "resource.getpagesize()\nresource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * "
+        "2)\ntry:\n    Engine(compute=1000)\nexcept paceline.ResourceError as error:\n    "
+        "print(error)\nEngine().push(lambda: print('goes on')).wait()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           timeout=60)
@@ -150,11 +146,9 @@ def test_ctrl_c_ends_a_wait(engine):
 
 def test_the_end_of_a_program_completes_its_tasks():
     program = (
-        "import paceline.engine as e, sys, time\n"
-        "engine = e.Engine()\n"
-        "x = engine.variable()\n"
-        "for i in range(5):\n"
-        "    engine.push(lambda i=i: (time.sleep(.02), print(i, flush=True)), write=[x])\n"
+        "import paceline.engine as e, sys, time\nengine = e.Engine()\nx = engine.variable()\nfor i "
+        "in range(5):\n    engine.push(lambda i=i: (time.sleep(.02), print(i, flush=True)), "
+        "write=[x])\n"
     )
 
     def run(text):
@@ -191,32 +185,28 @@ def test_at_exit_each_engine_is_completed_whatever_another_raises():
 
 
 def test_ctrl_c_in_close_leaves_the_engine_to_the_end_of_the_program():
-    run = program(SLOW_TASKS + "import os, signal\n"
-                  "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-                  "gate, engine = threading.Event(), Engine()\n"
-                  "engine.push(gate.wait)\n"
-                  "slow(engine, 'ran')\n"
-                  "threading.Timer(.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-                  "try: engine.close()\n"
-                  "except KeyboardInterrupt: print('handled')\n"
-                  "gate.set()\n")  # fmt: skip
+    run = program(SLOW_TASKS + "import os, signal\nsignal.signal(signal.SIGINT, "
+                               "signal.default_int_handler)\ngate, engine = threading.Event(), "
+                               "Engine()\nengine.push(gate.wait)\nslow(engine, "
+                               "'ran')\nthreading.Timer(.2, os.kill, (os.getpid(), "
+                               "signal.SIGINT)).start()\ntry: engine.close()\nexcept "
+                               "KeyboardInterrupt: print('handled')\ngate.set()\n")  # fmt: skip
     assert run.stdout.count("ran") == 5 and "handled" in run.stdout and run.stderr == ""
 
 
 def test_errors_of_an_interactive_session_do_not_end_it():
-    run = program(SLOW_TASKS + "sys.ps1, sys.last_value = '>>> ', ValueError('long ago')\n"
-                  "engine = Engine()\n"
-                  "slow(engine, 'ran')\n")  # fmt: skip
+    run = program(SLOW_TASKS + "sys.ps1, sys.last_value = '>>> ', ValueError('long ago')\nengine = "
+                               "Engine()\nslow(engine, 'ran')\n")  # fmt: skip
     assert run.stdout.count("ran") == 5 and run.stderr == ""
 
 
 def test_a_program_that_fails_ends_beside_a_task_that_does_not():
-    run = program("import threading\nengine, began = Engine(), threading.Event()\n"
-                  "engine.push(lambda: (began.set(), threading.Event().wait()))\n"
-                  "began.wait()\n"
-                  "raise ValueError('out of data')\n")  # fmt: skip
+    run = program("import threading\nengine, began = Engine(), "
+                  "threading.Event()\nengine.push(lambda: (began.set(), "
+                  "threading.Event().wait()))\nbegan.wait()\nraise ValueError('out of "
+                  "data')\n")  # fmt: skip
     assert run.returncode == 1 and "out of data" in run.stderr
-    assert "1 tasks have not ended" in run.stderr and "Fatal" not in run.stderr
+    assert "1 tasks still run" in run.stderr and "Fatal" not in run.stderr
 
 
 def test_what_a_dropped_engine_has_been_given_goes_on():

@@ -43,13 +43,13 @@ def test_explain_leaves_out_what_needs_one_node(paceline):
                 if row["collective"] == "allreduce" and row["access"] not in SENDS
                 and not row["follows_arrival"]]
     _, out, _ = paceline("explain", "allreduce", *nodes)
-    told = "not here, as they need all ranks on one node: "
+    told = "left out, since they need all ranks on one node: "
     assert told + ", ".join(straight) in flat(out)
     assert not re.search(rf"^({'|'.join(straight)})\b", out, re.MULTILINE), out
     assert "attached: " not in flat(paceline("explain", "broadcast", *nodes)[1])
     for near in ["-n", 8], ["-n", 2, *nodes[2:]], ["-n", 1, "--machine", "edr-100g"]:
         _, out, _ = paceline("explain", "allreduce", *near)
-        assert "not here" not in flat(out) and re.search("^two_shot", out, re.MULTILINE)
+        assert "left out, since" not in flat(out) and re.search("^two_shot", out, re.MULTILINE)
 
 
 def test_explain_is_about_the_machine_that_it_is_given(paceline):
@@ -57,7 +57,7 @@ def test_explain_is_about_the_machine_that_it_is_given(paceline):
         _, out, _ = paceline("explain", *words, "-n", 9, "--machine", "lab-200mbit")
         assert "the first start measures" not in flat(out) and "kept" not in flat(out)
     margin = re.search(r"kMargin = 0\.(\d+);", ESTIMATE.read_text(encoding="utf-8"))
-    asked = f"a later row has to be {100 - int(margin[1])} % cheaper than those before it"
+    asked = f"a later row must be {100 - int(margin[1])} % cheaper than those before it"
     assert asked in flat(paceline("explain", "--help")[1])
 
 
@@ -143,7 +143,7 @@ def test_explain_knows_whether_computing_hides_calls(paceline):
 
 
 @pytest.mark.parametrize("words, why", [
-    (["--keys", "resnet51"], "there are alexnet, googlenet,"),
+    (["--keys", "resnet51"], "there are alexnet, densenet201,"),
     (["--keys", "/nowhere.json"], "/nowhere.json"),
     (["--keys", "3x"], "'3x' in --keys is no size; write 64KiB, or 160x1KiB"),
     (["--keys", "0x1KiB"], "'0x1KiB' in --keys is no size"),

@@ -52,7 +52,7 @@ def refused(action, *words):
 def test_bad_input_is_refused(store):
     a = numpy.zeros(4, "float32")
     store.init(["w", 7], [a, a.copy()])
-    refused(lambda: store.push("v", a), "push: key 'v' is not known", "2 are: 'w', 7")
+    refused(lambda: store.push("v", a), "push: key 'v' is not known", "There are 2: 'w', 7")
     refused(lambda: store.pull(["w", "v"], [a, a]), "pull: key 'v' is not known")
     refused(lambda: store.wait("v"), "wait: key 'v'")
     refused(lambda: store.push("w", a.reshape(2, 2)), "key 'w' has shape (4,)", "(2, 2)")
@@ -66,7 +66,7 @@ def test_bad_input_is_refused(store):
         refused(lambda call=call: call(["w", 7], [a, None]), "key 7 has no value but [None]")
         refused(lambda call=call: call("w", []), "key 'w' has no value but None")
     refused(lambda: store.init("w", a), "key 'w' exists already")
-    refused(lambda: store.init(["x", "x"], [a, a]), "a key is there twice")
+    refused(lambda: store.init(["x", "x"], [a, a]), "a key occurs twice")
     refused(lambda: store.init([2.5], [a]), "key 2.5 is a float")
     refused(lambda: store.init("y", []), "key 'y' has no value")
     refused(lambda: kvstore.create("dist_sync"), "there is no type 'dist_sync'", "funnel")
@@ -206,7 +206,7 @@ def test_the_order_of_a_plan_has_every_bucket_once():
     assert sorted(order) == list(range(len(plan.buckets))) and order != sorted(order)
     passed = sum(b < a for a, b in itertools.pairwise(order))
     text = described(plan, prices, ready_s)
-    assert f"order of calls; {passed} times one lets others pass" in text
+    assert f"order of calls; {passed} times a call lets others pass" in text
 
 
 def test_long_keys_go_in_pieces_that_others_pass():
@@ -237,7 +237,7 @@ def test_plan_says_what_it_does():
     text = described(plan, prices, {i: 0.5 - 0.05 * i for i in range(9)})
     assert "auto: 9 keys, 9 MiB, in 9 buckets of up to 1.9 MiB, called in 9 calls, up to 4" in text
     assert "keys: those pushed last come first" in text
-    assert "a call takes 1 ms by itself and 95.4 MiB go in a second" in text
+    assert "a call takes 1 ms, plus the time of its bytes at 95.4 MiB/s" in text
     assert "1 1 MiB 0 us 11.5 ms 'k8'" in text, "the first call, and when it is over"
     assert "9 1 MiB 400 ms 411 ms 'k0'" in text
 

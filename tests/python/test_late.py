@@ -34,7 +34,7 @@ def test_what_is_no_list_of_ranks_is_refused(paceline, late, words):
 
 def test_late_belongs_to_one_world(paceline):
     status, out, err = paceline("verify", "allreduce", "--late", "1")
-    assert status == 2 and "--late belongs to one world" in out + err
+    assert status == 2 and "--late describes one world" in out + err
 
 
 def test_draw_shows_who_is_late_and_what_that_gains(paceline, tmp_path):

@@ -205,8 +205,8 @@ def test_missing_files_and_calls_are_said(paceline, tmp_path):
     status, out, _ = paceline("profile", "--read", tmp_path)
     said = flat(out)
     assert status == 0
-    assert "rank 1 left no file" in said and "rank 0 did not end in peace" in said
-    assert "rank 2: 49 calls had no room" in said
+    assert "rank 1 left no file" in said and "rank 0 did not end normally" in said
+    assert "rank 2: 49 calls did not fit" in said
     assert "rank 0 was still in allreduce, call 1" in said
 
 

@@ -80,7 +80,7 @@ def test_a_program_that_dies_leaves_what_there_is(tmp_path, name):
     assert status != 0
     world = next(group for group in found.groups if group.members == (0, 1, 2))
     assert world.complete.sum() == 11, said
-    assert any("did not end in peace" in note for note in found.notes), said
+    assert any("did not end normally" in note for note in found.notes), said
 
 
 @pytest.mark.parametrize("name, library", [("openmpi4", "mpi_mpifh"), ("mpich4", "mpichfort")])
@@ -247,7 +247,7 @@ def test_a_program_of_python_that_dies_leaves_what_there_is(paceline, tmp_path):
     found = calls.read(tmp_path)
     [group] = found.groups
     assert group.complete.sum() == 7
-    assert any("did not end in peace" in note for note in found.notes)
+    assert any("did not end normally" in note for note in found.notes)
     status, out, _ = paceline("profile", "--read", tmp_path)
     assert status == 0 and "allreduce" in out
 

@@ -57,7 +57,7 @@ def test_who_is_behind_waited_for_and_missing():
         "went on with #2, allreduce of 10 float64, sum.",
         "communicator of 3 ranks: rank 0 waits for ranks 1 and 2 in #2, allreduce of 10 float64, "
         "sum, for 12.3 s.",
-        "rank 2 left no record: gone, or in no call when the others wrote theirs."]
+        "rank 2 left no record: lost, or in no call when the others wrote theirs."]
 
 
 def test_the_call_that_a_rank_has_yet_to_make_is_named():

@@ -127,8 +127,8 @@ def test_another_backend_is_replaced(replaced, named, by):
     assert done.stderr.count(said) == (by.startswith("Paceline")), done.stderr
 
 
-@pytest.mark.parametrize("feigned, why", [("cuda", "serves cuda as well"),
-                                          param("newer", "makes groups in another way")])
+@pytest.mark.parametrize("feigned, why", [("cuda", "also serves cuda"),
+                                          param("newer", "makes groups in a way")])
 def test_it_is_said_where_nobody_is_replaced(feigned, why):
     env = {"PACELINE_REPLACE": "gloo", "FEIGN": feigned, **dict([AUTOLOAD])}
     run = launched.start("replaced.py", 2, "gloo", env=env)
@@ -220,4 +220,4 @@ with warnings.catch_warnings(record=True) as caught:
     import paceline.torch
 print(caught[0].message)
 """
-    assert "will not know the backend 'paceline'" in python(code)
+    assert "could not be registered" in python(code)

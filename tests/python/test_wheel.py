@@ -197,12 +197,12 @@ def test_what_cannot_be_compiled_is_said(wheel, tmp_path, monkeypatch, capsys):
 
     header.parent.mkdir()
     header.write_text("#define SOME_OTHER_MPI 1\n")
-    assert "of no MPI that is known" in said()
+    assert "is of an unknown MPI" in said()
     header.write_text('#define MPICH_VERSION "4.0"\n')
-    assert "no compiler 'no-such' here" in said(CXX="no-such -O3")
-    assert "no compiler 'no-such' here" in said(CC="no-such")
-    assert "neither XDG_CACHE_HOME nor HOME" in said(HOME="")
-    assert "error" in (broken := said()) and "CXX names another one" in broken
+    assert "no compiler 'no-such'." in said(CXX="no-such -O3")
+    assert "no compiler 'no-such'." in said(CC="no-such")
+    assert "Set XDG_CACHE_HOME or HOME." in said(HOME="")
+    assert "error" in (broken := said()) and "set CXX to another" in broken
     header.unlink()
-    assert "mpi.h" in (lacking := said()) and "with its headers?" in lacking
+    assert "mpi.h" in (lacking := said()) and "Are the headers of" in lacking
     assert not list((tmp_path / ".cache/paceline/preload").iterdir())

@@ -32,11 +32,11 @@ LINES = {
     "setting of a machine": ("explain --machine alhpa_us=1", "Did you mean alpha_us?"),
     "size": ("draw allreduce --size 1mb", "1MiB or 2GB"),
     "negative size": ("draw allreduce --size -1", "'-1' is no size"),
-    "range of sizes": ("simulate allreduce --sizes 8MiB..8", "a range goes upwards"),
+    "range of sizes": ("simulate allreduce --sizes 8MiB..8", "a range goes from"),
     "root": ("draw allreduce --root 9", "0 to 3"),
     "folder": ("profile --read /nowhere", "no folder /nowhere"),
     "file in no folder": ("draw allreduce --svg /nowhere/a.svg", "/nowhere is no folder"),
-    "nothing to profile": ("profile", "behind --"),
+    "nothing to profile": ("profile", "after --"),
     "record": ("doctor --record /nowhere", "/nowhere"),
 }
 

@@ -121,7 +121,7 @@ TEST_CASE("start card: what is no card is said to be none") {
   const std::string card = start_card({});
   for (const std::string& other : Cards{"", "\n", "paceline", "PACELINE 0.1.0\n", "2 8 9 0 0",
                                         std::string(1u << 16, 'x')}) {
-    CHECK(expect_fault(Fault::usage, {"what rank 1 says first", "is not how a rank of Paceline"},
+    CHECK(expect_fault(Fault::usage, {"rank 1 begins with", "which no rank of Paceline does"},
                        [&] { check_cards({card, other}); }) == "");
   }
   // Another version may have different lines.

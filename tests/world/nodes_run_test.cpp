@@ -127,7 +127,7 @@ TEST_CASE("nodes: who asks to go by nodes where there are none is refused, and t
     const Case c{a->collective, a->name, 6, 100};
     for (LoopNodes* world : {&single, &one}) {
       const std::string error = error_of(*world, c);
-      CHECK_MESSAGE(says(error, "several nodes, of which one at least has several"), error);
+      CHECK_MESSAGE(says(error, "several nodes, at least one of them with several"), error);
       CHECK_MESSAGE(says(error, "Use another algorithm, or auto."), error);
     }
     if (!a->claims()) CHECK(error_of(uneven, c) == "");

@@ -51,7 +51,7 @@ struct Kind {
 };
 
 const Kind kKinds[] = {
-    {"memory", [] { throw std::bad_alloc(); }, Fault::resource, "refused memory"},
+    {"memory", [] { throw std::bad_alloc(); }, Fault::resource, "got no memory"},
     {"standard", [] { throw std::out_of_range("no such thing"); }, Fault::internal,
      "rank 1 cannot go on: no such thing"},
     {"own", [] { fail(Fault::refusal, "it is shut"); }, Fault::refusal,

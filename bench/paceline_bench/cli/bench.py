@@ -1,4 +1,4 @@
-"""`paceline bench`: collectives measured, algorithm by algorithm, and against other libraries."""
+"""`paceline bench`: measures collectives, by algorithm and against other libraries."""
 
 
 import click
@@ -27,32 +27,32 @@ from paceline_bench.measure.plan import Plan, variants_for
 from paceline_bench.measure.wire_check import REFUSED
 
 HOW = """\
-Time: the slowest rank's, from a start that all agreed on; inputs written anew by their rank \
-before each {unit}, variants in turn. Results were compared with exact values first.
+Time: that of the slowest rank, from a common start. Each rank writes its input anew before each \
+{unit}. Variants run in turn. Their results were compared with exact values first.
 {callers}
-GB/s: message bytes by median time. Ceiling: the time to touch each byte as often as one must \
-(allreduce of n on 2 ranks: 3n/add + 2n/copy), at rates measured on all ranks in the same launch; \
-none below 4 KiB."""
+GB/s: message bytes by median time. Ceiling: the least time to read and write all bytes that the \
+call needs (allreduce of n on 2 ranks: 3n/add + 2n/copy), at rates measured on all ranks in the \
+same launch; none below 4 KiB."""
 PYTHON = """\
-paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: torch.distributed, \
-mpi: the MPI's own collective, on the same memory."""
+paceline and its algorithms: paceline.Communicator on numpy arrays. torch ...: torch.distributed. \
+mpi: the MPI's own collective. All use the same memory."""
 NATIVE = """\
-Calls without Python: paceline and its algorithms are calls of the core, as the C interface makes \
-them, mpi is the MPI's own function; mpi non-blocking its non-blocking one and a wait, mpi x N and \
-by SIZE several of these at once and a wait for all. A batch is one call; of short messages it is \
-several, on inputs written once, if no rank can run ahead or ranks outnumber cores: {batches}. \
-Shared: in buffers of Communicator.empty()."""
+Calls without Python. paceline and its algorithms: calls of the core, as the C interface makes \
+them. mpi: the MPI's own function. mpi non-blocking: its non-blocking function and a wait. mpi x N \
+and by SIZE: several of these at once, and a wait for all. A batch is one call. With short \
+messages it is several calls on inputs written once, if no rank can run ahead or ranks outnumber \
+cores: {batches}. Shared: in buffers of Communicator.empty()."""
 
 BAD = ("wrong result", REFUSED)  # notes that say so
 
 LINKS = """\
-Time: the slowest rank's, from a start that all agreed on; inputs written anew before each call, \
-variants in turn, in the core with no Python between. Results were compared with exact values \
-first. Bound: what every node must send or receive, at {rate} each way (allreduce of n on P \
-nodes: 2 (P-1)/P n). All interfaces' counters were read around every call; they show what must \
-cross. Messages and rounds, below 64 KiB: what all nodes sent each other, and the longest chain of \
-messages each of which was sent after the one before had come, in every call; read off the wire. \
-Waiting: {waiting}."""
+Time: that of the slowest rank, from a common start, in the core without Python. Each rank writes \
+its input anew before each call. Variants run in turn. Their results were compared with exact \
+values first. Bound: the time of the bytes that every node must send or receive, at {rate} each \
+way (allreduce of n on P nodes: 2 (P-1)/P n). The byte counters of all interfaces were read around \
+every call, and show at least these bytes. Messages and rounds, below 64 KiB, from the packets: \
+the messages of all nodes in a call, and the longest chain of messages each of which was sent \
+after the one before had arrived. Waiting: {waiting}."""
 
 
 def how(rows, plan):
@@ -73,10 +73,10 @@ def how(rows, plan):
 def check(collective, dtype, op, against, verdict, launches):
     """Raises errors that concern several options together."""
     if _core.has_op(collective) and not _core.is_defined(op, dtype):
-        raise click.UsageError(f"--op {op} means nothing for --dtype {dtype}.")
+        raise click.UsageError(f"--op {op} is not defined for --dtype {dtype}.")
     if verdict and not against:
         raise click.UsageError(
-            "--verdict compares with a peer; name it with --against gloo or --against mpi.")
+            "--verdict compares with a peer; pass --against gloo or --against mpi.")
     if verdict and launches is not None and launches < statistics.LEAST_LAUNCHES:
         raise click.UsageError(
             f"--launches {launches} is too few for a verdict; it takes at least "
@@ -86,9 +86,10 @@ def check(collective, dtype, op, against, verdict, launches):
 def check_forms(collective, against, native, forms, no_reduce):
     """Raises errors of the options about other forms of a call."""
     if any(forms) and (against != "mpi" or not native):
-        raise click.UsageError("--peer-segments and --peer-ring go with --against mpi, natively.")
+        raise click.UsageError("--peer-segments and --peer-ring go with --against mpi and native "
+                               "calls.")
     if no_reduce and not native:
-        raise click.UsageError("--no-reduce leaves the arithmetic out of native calls alone.")
+        raise click.UsageError("--no-reduce goes with native calls only.")
     if no_reduce and not _core.has_op(collective):
         raise click.UsageError(f"--no-reduce: {collective} has no arithmetic to leave out.")
 
@@ -96,8 +97,8 @@ def check_forms(collective, against, native, forms, no_reduce):
 def without_prediction(asked):
     """The value of PACELINE_PREDICT that --no-predict adds; empty: it adds nothing."""
     if asked and _core.option("predict") == "off":
-        raise click.UsageError("--no-predict: nothing is predicted anyway; with --predict nodes "
-                               "the others do.")
+        raise click.UsageError("--no-predict: --predict off already measures without prediction; "
+                               "use --predict nodes.")
     return "off" if asked else ""
 
 
@@ -105,11 +106,13 @@ def check_native(collective, through, against, batch, separate, mpi_settings, no
     """True if calls are timed in the core; raises errors of options that go with it."""
     native = through == "native" or (through is None and (against == "mpi" or no_reduce))
     if native and against == "gloo":
-        raise click.UsageError("--through native: torch has Python between; use --through python.")
+        raise click.UsageError("--against gloo calls torch from Python; use --through python.")
     if batch and not native:
-        raise click.UsageError("--batch goes with --through native; through Python it is 1.")
+        raise click.UsageError("--batch goes with --through native; through Python a batch is one "
+                               "call.")
     if separate and (against == "gloo" or collective not in ("allreduce", "reduce")):
-        raise click.UsageError("--separate is for allreduce and reduce; torch knows them in place.")
+        raise click.UsageError("--separate goes with allreduce and reduce, and not with --against "
+                               "gloo: torch reduces in place.")
     if any(mpi_settings) and against != "mpi":
         raise click.UsageError("--mpi-setting and --mpi-set go with --against mpi.")
     return native
@@ -120,7 +123,7 @@ def cluster_of(file, plan):
     from paceline_bench.measure.links import cluster_from
 
     if not plan.mpiexec or not plan.native or plan.batch:
-        raise click.UsageError("--lab goes with --against mpi, timed natively, without --batch.")
+        raise click.UsageError("--lab goes with --against mpi and native calls, without --batch.")
     if plan.arrival:
         bench_arrivals.check_in_lab(plan)
     return cluster_from(file)
@@ -145,7 +148,7 @@ def show(out, rows, notes, plan, verdict):
     if any(row.transfers for row in rows):
         out.print()
         out.print(report.exposed_table(rows))
-        out.print("\nno reduce: transfers alone; its results are wrong by design, and were not "
+        out.print("\nno reduce: transfers alone. These results are wrong by design, and were not "
                   "checked.", soft_wrap=True)
     if verdict:
         out.print()
@@ -153,8 +156,8 @@ def show(out, rows, notes, plan, verdict):
         for label, speed_up in report.speed_ups(rows).items():
             out.print(f"{label}: {speed_up:.2f} times as fast over all sizes (geometric mean)")
         if sum(v.library == "paceline" and not v.shared for v in plan.variants) > 1:
-            out.print("\nSeveral of our own variants ran: judge the best of them on new launches; "
-                      "a winner picked here is flattered by its luck.", soft_wrap=True)
+            out.print("\nSeveral variants of Paceline ran: judge the best of them on new launches; "
+                      "the best of several looks better than it is.", soft_wrap=True)
     out.print()
     for note in notes:
         out.print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
@@ -178,8 +181,8 @@ def show_cold(plan, launches, head, file, out):
 
     rows = cold.measure(plan, launches)
     out.print(cold.table(rows, plan))
-    out.print("Medians over launches of the slowest rank's time. Each variant ran in processes of "
-              "its own, alone.", style="dim", soft_wrap=True)
+    out.print("Medians over launches of the slowest rank's time. Each variant ran alone in "
+              "processes of its own.", style="dim", soft_wrap=True)
     if file:
         records = [cold.record(row, plan) for row in rows]
         write_json({**head, "records": records, "notes": []}, file, out)
@@ -189,77 +192,81 @@ def show_cold(plan, launches, head, file, out):
 @click.command("bench", cls=WithSteps, epilog=COLLECTIVES)
 @click.argument("collective", type=Collective(), default="allreduce")
 @click.option("--sizes", type=Sizes(), default="8..64MiB*8", show_default=True,
-              help="Message sizes: 8,1KiB,64KiB or 8..64MiB (doubling) or 8..64MiB*4. The full "
-              "message: the vector, or all ranks' pieces together.")
+              help="Message sizes: 8,1KiB,64KiB or 8..64MiB (doubling) or 8..64MiB*4. A size is "
+              "that of the full message: the vector, or all ranks' pieces together.")
 @click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
               help="Number of ranks to start on this machine.")
 @click.option("--dtype", default="float32", show_default=True, metavar="TYPE",
-              type=click.Choice(list(_core.types())), help=f"One of {', '.join(_core.types())}.")
+              type=click.Choice(list(_core.types())),
+              help=f"Type of elements: {', '.join(_core.types())}.")
 @click.option("--op", default="sum", show_default=True, metavar="OP",
-              type=click.Choice(_core.ops()), help=f"One of {', '.join(_core.ops())}.")
+              type=click.Choice(_core.ops()), help=f"Operation: {', '.join(_core.ops())}.")
 @click.option("--root", default=0, show_default=True, type=Number(0),
               help="Root of broadcast, reduce, gather and scatter.")
 @click.option("--algorithm", type=Names(), default="auto", show_default=True,
               help="auto, all, or algorithms by name: auto,ring,binomial.")
 @click.option("--segments", type=Names(), default="0",
-              help="Pipeline segments, each with each algorithm: 1,4,16; sizes for segments of a "
-              "fixed length: 4MiB; 0 = chosen.")
+              help="Numbers of pipeline segments, such as 1,4,16, or lengths of segments, such as "
+              "4MiB; each is measured with each algorithm. 0 = chosen.")
 @click.option("--window", default=0, type=Number(0, 1024),
-              help="Segments at a time; 0 = chosen.")
+              help="Number of segments under way at a time; 0 = chosen.")
 @knob_options
 @click.option("--against", type=click.Choice(["gloo", "mpi"]),
-              help="gloo: measure torch.distributed with gloo too, and with ours. mpi: the MPI's "
-              "own collectives, in processes that its mpiexec starts; --mpi says which MPI.")
+              help="Peer to measure, too. gloo: torch.distributed, with gloo and with Paceline. "
+              "mpi: the collectives of the MPI that --mpi names, in processes of its mpiexec.")
 @click.option("--mpi-setting", default="default", show_default=True,
-              help="Settings of that MPI by a name, which an unknown one lists.")
+              help="Named settings of the MPI; an unknown name lists those that there are.")
 @click.option("--mpi-set", multiple=True, metavar="NAME=VALUE",
-              help="A variable in the environment of that MPI's processes; repeat it for more.")
+              help="A variable in the environment of the MPI's processes; repeat it for more.")
 @click.option("--peer-segments", type=Names(), default="",
-              help="Measure that MPI with several non-blocking collectives at once and a wait for "
-              "all, too: 1,4,8 of them, or 4MiB for parts of a fixed length. With --separate for "
-              "allreduce: in place, Open MPI takes a binomial tree.")
+              help="Also measure the MPI with several non-blocking collectives at once and a wait "
+              "for all: 1,4,8 of them, or 4MiB for parts of this length. Use --separate for "
+              "allreduce, since Open MPI takes a binomial tree in place.")
 @click.option("--peer-ring", is_flag=True,
-              help="A plain ring over that MPI's Sendrecv, too; for allreduce.")
+              help="Also measure a plain ring over MPI_Sendrecv; for allreduce.")
 @click.option("--through", type=click.Choice(["native", "python"]),
-              help="Caller: the core, with no Python between, or the Python package. "
-              "[default: native with --against mpi, else python]")
+              help="native: the core makes the calls, without Python. python: the Python package "
+              "makes them. [default: native with --against mpi, else python]")
 @click.option("--batch", default=0, type=Number(0, 100_000),
-              help="Calls between two looks at the clock, natively. [default: 8 up to 1 KiB in "
-              "collectives where no rank can run ahead, else 1; more if ranks outnumber cores]")
+              help="Number of native calls between two readings of the clock. [default: 8 up to 1 "
+              "KiB in collectives in which no rank can run ahead, else 1; more if ranks outnumber "
+              "cores]")
 @click.option("--shared", is_flag=True,
-              help="Measure ours in buffers of Communicator.empty(), too.")
+              help="Also measure Paceline in buffers of Communicator.empty().")
 @click.option("--separate", is_flag=True,
-              help="Give allreduce and reduce an output of their own; else they work in place.")
+              help="Give allreduce and reduce a separate output. [default: in place]")
 @click.option("--no-reduce", is_flag=True,
-              help="Measure ours without arithmetic, too: how much of it do transfers not hide?")
+              help="Also measure Paceline without arithmetic, to show how much of the arithmetic "
+              "transfers do not hide.")
 @click.option("--no-predict", is_flag=True,
-              help="Measure ours with PACELINE_PREDICT=off, too, in processes of its own: what "
-              "does prediction of late ranks win?")
+              help="Also measure Paceline with PACELINE_PREDICT=off, in processes of its own, to "
+              "show the gain from predicting late ranks.")
 @click.option("--cold", is_flag=True,
-              help="The first ten calls of new processes instead, each variant in its own, nothing "
-              "warmed up: what does a library put off until it is called?")
+              help="Measure the first ten calls of new processes instead, each variant in its own "
+              "and without warm-up, to show the work that a library does at its first call.")
 @click.option("--arrival", metavar="PATTERN",
-              help="Ranks compute before each call and come at different times: uniform:MIF, "
-              "late:RANK[,RANK]:FACTOR, trace:FILE; factors are of a message's time. Reports last "
-              "arrival to last exit. ./dev lab bench takes it, too.")
+              help="Let ranks compute before each call and enter at different times: uniform:MIF, "
+              "late:RANK[,RANK]:FACTOR or trace:FILE. MIF and FACTOR are multiples of a message's "
+              "time. Reports the time from the last arrival to the last exit. ./dev lab bench "
+              "takes it, too.")
 @click.option("--device", type=click.Choice(["emulated", "cuda", "staged", "peers"]),
-              help="Between devices of one process (as many as --ranks) instead: linear pipeline, "
-              "spanning tree and bidirectional exchange; emulated: in model time, for --machine. "
-              "staged: ranks with a device each, through the host, with the share of each stage. "
-              "peers: processes that reach each other's devices. --sizes are 4KiB..1GiB*8 then, of "
-              "staged and peers 4KiB..64MiB*8.")
+              help="Measure between devices instead, as many as --ranks. emulated and cuda: one "
+              "process; linear pipeline, spanning tree and bidirectional exchange; emulated "
+              "reports model times for --machine. staged: one process for each device, through the "
+              "host, with the share of each stage. peers: one process for each device; they reach "
+              "each other's devices. --sizes are 4KiB..1GiB*8, for staged and peers 4KiB..64MiB*8.")
 @click.option("--launches", type=Number(1, 1000),
-              help="Number of launches of the ranks. [default: 1, with --verdict 10]")
+              help="Number of launches of the ranks. [default: 1; 10 with --verdict]")
 @click.option("--repeats", default=0, type=Number(0, 100_000),
-              help="Calls per variant, size and launch, or batches. [default: 100 to 10, by size; "
-              "natively 500 to 10]")
+              help="Number of calls, or batches, per variant, size and launch. [default: 100 to "
+              "10, by size; native 500 to 10]")
 @click.option("--lab", type=click.Path(exists=True, dir_okay=False), hidden=True,
-              help="Ranks are on nodes of an emulated cluster, which this file describes; "
-              "./dev lab bench writes it.")
+              help="File that describes the emulated cluster of the ranks; ./dev lab bench writes "
+              "it.")
 @click.option("--verdict", is_flag=True,
-              help="Judge each size against the peer, from one ratio of medians per launch.")
+              help="Judge each size against the peer, by one ratio of medians per launch.")
 @click.option("--pin/--no-pin", default=True, show_default=True,
-              help="Tie each rank to a core, where there are enough.")
+              help="Bind each rank to a core, if there are enough cores.")
 @file_option("--json", help="Write all records to this file.")
 @world_options("algorithm", "segments", "window")
 @click.pass_context
@@ -269,9 +276,9 @@ def command(context, collective, sizes, ranks, dtype, op, root, algorithm, segme
             pin, json, **options):
     """Measure collectives, also against gloo and MPI.
 
-    Starts ranks on this machine and runs all variants in turn: what Paceline would choose, the
-    algorithms that you name, and the peer. Quote ratios rather than times, and verdicts rather
-    than ratios: --verdict needs ten launches to tell a difference from the noise of the machine.
+    Starts ranks on this machine, and runs all variants in turn: Paceline's choice, the algorithms
+    that --algorithm names, and the peer. Quote ratios rather than times, and verdicts rather than
+    ratios: with ten launches --verdict tells a difference from the noise of the machine.
 
     \b
     paceline bench allreduce

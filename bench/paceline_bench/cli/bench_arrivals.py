@@ -9,13 +9,13 @@ from rich.markup import escape
 from paceline_bench.measure.wire_check import REFUSED
 
 HOW = """\
-After last: from last arrival to last exit, the median of calls made one at a time, by absolute \
-times on the ranks' common clock; ranks {wait} until they come. In the call: from entry to exit, \
-the mean, so that waiting for others is in it. Imbalance: last arrival minus first, as it came \
-about. Message: {message}; factors of the pattern multiply it."""
-HERE = {"wait": "compute", "message": "half a round trip of that size between ranks 0 and 1, in "
-        "the same launch"}
-BETWEEN = {"wait": "sleep", "message": "what its bytes take on a link, n/rate ({times})"}
+After last: median time from the last arrival to the last exit, of calls made one at a time, by \
+the common clock of the ranks. Ranks {wait} until they enter. In the call: mean time from entry to \
+exit, which includes waiting. Imbalance: last arrival minus first, as measured. Message: \
+{message}; factors of the pattern are multiples of it."""
+HERE = {"wait": "compute", "message": "half a round trip of this size between ranks 0 and 1, "
+        "in the same launch"}
+BETWEEN = {"wait": "sleep", "message": "the time of its bytes on a link, n/rate ({times})"}
 CLUSTER = """\
 All interfaces' counters were read around every call; they show what must cross, and no time is \
 shorter than the links allow. Waiting: {waiting}."""
@@ -43,7 +43,7 @@ def check_in_lab(plan):
 
 
 def how(rows, plan):
-    """The text below the table: how the times were measured."""
+    """The text below the table, which explains the measurement."""
     if not plan.cluster:
         return HOW.format(**HERE)
     sizes = {row.bytes: row.message_s for row in rows}

@@ -7,25 +7,26 @@ from paceline.cli.common import console, set_options, write_json
 
 ABOUT = {
     "emulated": """\
-Model time: a copy engine each way and a compute unit for each device; nothing was measured. LP: \
+Model time, not measured: each device has a copy engine each way and a compute unit. LP: \
 linear pipeline in blocks of 64 KiB, at most 1024, or of the model's length; MST: minimal spanning \
-tree; BE: bidirectional exchange. Bound: what every device must send or receive.""",
+tree; BE: bidirectional exchange. Bound: the time of the bytes that every device must send or \
+receive.""",
     "cuda": """\
-Measured: medians of 10 calls to their end, enqueued by one process. LP: linear pipeline in blocks \
-of 64 KiB, at most 1024, of the model's length, or of that with which it took least; graph: that \
-as a plan, of which 8 starts follow each other; MST: minimal spanning tree; BE: bidirectional \
-exchange. The model is of the copies and sums that the same process has measured, or --machine. \
-Copy bound: what must be moved and summed, at the rates \
-of one copy and one sum in the same process; participants that share a device share its memory.""",
+Measured: medians of 10 calls, each to its end, enqueued by one process. LP: linear pipeline in \
+blocks of 64 KiB, at most 1024, of the model's length, or of the fastest length. Graph: the \
+fastest LP as a plan, in 8 starts in a row. MST: minimal spanning tree. BE: bidirectional \
+exchange. The model has the copies and sums measured in the same process, or is --machine. Copy \
+bound: the time of all bytes that must be moved and summed, at the rates of one copy and one sum \
+in the same process. Participants that share a device share its memory.""",
     "staged": """\
-Measured: the slowest rank's median of 10 calls, and its first. Then for how large a part of the \
-calls' time each stage of the pipeline was at work; together they may have more than 100 %. \
-Register: pinning memory, which later calls find in the pool.""",
+Measured: median of 10 calls of the slowest rank, and its first call. Then the share of the calls' \
+time in which each stage of the pipeline worked; stages overlap, so the sum may exceed 100 %. \
+Register: pinning memory, which a pool keeps for later calls.""",
     "peers": """\
-Measured: the slowest process's median of 10 calls to their end, its first, and one of 8 that \
-follow each other. Each process has a device and works on those of the others, which CUDA IPC \
-opens; emulated devices are memory of the host and threads, whose times say nothing of a GPU."""}
-PAIR = ("Two devices are a pair that sends both ways at once: there an allreduce by LP takes half "
+Measured: median of 10 calls of the slowest process, each to its end, its first call, and one of 8 \
+calls in a row. Each process has a device, and works on the devices of the others through CUDA \
+IPC. Emulated devices are host memory and threads; their times say nothing about a GPU."""}
+PAIR = ("Two devices send to each other at the same time: there an allreduce by LP takes half "
         "as long as on three or more.")
 SIZES = {"emulated": "4KiB..1GiB*8", "cuda": "4KiB..1GiB*8", "staged": "4KiB..64MiB*8",
          "peers": "4KiB..64MiB*8"}
@@ -44,16 +45,17 @@ def check(context, kind, collective, ranks):
     from paceline_bench.measure import devices
 
     if collective not in devices.WAYS:
-        raise click.UsageError(f"--device times {', '.join(devices.WAYS)}; not {collective}.")
+        raise click.UsageError(f"--device times {', '.join(devices.WAYS)}, and not {collective}.")
     if ranks < 2:
-        raise click.UsageError("--device times what goes between devices; --ranks is 2 at least.")
+        raise click.UsageError("--device times transfers between devices; --ranks must be at least "
+                               "2.")
     library = {row["name"] for row in _core.options()} - {
         "algorithm", "segments", "window", "radix", "blocks"}
     own = (*OWN, *CUTS, *library) if kind in ("staged", "peers") else (*OWN, *library)
     others = [one.opts[0] for one in context.command.params
               if one.name not in own and was_given(context, one.name)]
     if others:
-        raise click.UsageError(f"--device {kind} times ways of its own; leave out "
+        raise click.UsageError(f"--device {kind} does not take these options; leave out "
                                f"{', '.join(others)}.")
 
 

@@ -1,4 +1,4 @@
-"""`paceline bench store` and `paceline bench overlap`: steps of training, and of its exchange."""
+"""`paceline bench store` and `paceline bench overlap`: measure steps of exchange and training."""
 
 
 import click

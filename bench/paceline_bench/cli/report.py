@@ -1,4 +1,4 @@
-"""`paceline report`: what was published about pipelining, rings and devices, again, as pages."""
+"""`paceline report`: reproduces published figures about collectives, as pages."""
 
 import threading
 from contextlib import contextmanager
@@ -14,16 +14,17 @@ DEFAULTS = {  # files of bench/results that a page shows if none are given
     "training": "horovod.csv", "arrival": "late.csv"}
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
                         type=click.Path(exists=True, path_type=Path),
-                        help="Records of `./dev lab bench --json` or `paceline bench --json`, or "
-                        "a campaign of bench/results (*.csv); repeat it for more. A folder stands "
-                        "for all of both in it.")
-LAB = click.option("--lab", is_flag=True, help="Print the commands that make such files, and end.")
+                        help="File of `./dev lab bench --json` or `paceline bench --json`, or a "
+                        "campaign of bench/results (*.csv); repeat it for more. A folder stands "
+                        "for all such files in it.")
+LAB = click.option("--lab", is_flag=True,
+              help="Print the commands that measure such files, and exit.")
 
 
 def html(default):
-    """--html: where the page goes."""
+    """The option --html."""
     return file_option("--html", default=default, show_default=True,
-                       help="Write the page here, and a CSV beside it.")
+                       help="Write the page to this file, and a CSV beside it.")
 
 
 def files_in(path):
@@ -36,7 +37,7 @@ def files_in(path):
 
 @contextmanager
 def progress(words):
-    """Says on stderr what is going on, if it takes longer than SILENT_S."""
+    """Prints `words` on stderr if the block takes longer than SILENT_S."""
     timer = threading.Timer(SILENT_S, click.echo, [f"report: {words} ..."], {"err": True})
     timer.start()
     try:
@@ -46,8 +47,9 @@ def progress(words):
 
 
 def make(name, module, cells, paths, page, lab=False, **limits):
-    """Writes the page and the table of a report. `cells`: returns what claims are judged by, from
-    the figures. `lab`: prints the commands that measure it, and nothing else."""
+    """Writes the page and the table of a report. `cells`: a function of the figures that returns
+    the numbers for the published claims. `lab`: prints the commands that measure the page, and
+    nothing else."""
     if lab:
         click.echo("\n".join(module.commands()))
         return 0
@@ -61,9 +63,9 @@ def make(name, module, cells, paths, page, lab=False, **limits):
     files = [file for path in paths or ([kept] if kept.is_file() else ())
              for file in files_in(path)]
     read = [part for file in files for part in reader(file)]
-    with progress("simulating; the whole page takes up to some minutes"):
+    with progress("simulating; the page takes up to some minutes"):
         figures = module.make(read, **limits)
-    with progress("simulating what claims are judged by"):
+    with progress("simulating the numbers of the claims"):
         rows = verdicts.rows(claims.CLAIMS[name], cells(figures))
     verdicts.print_to(console(), rows)
     with progress("drawing"):
@@ -76,13 +78,13 @@ def make(name, module, cells, paths, page, lab=False, **limits):
 @click.group("report", invoke_without_command=True)
 @click.pass_context
 def command(context):
-    """Draw what was published about collectives, again.
+    """Reproduce published figures about collectives.
 
-    Without a name it lists the reports, and all figures and tables of the publications with the
-    report that has them. Each report is simulated, and measured where there are files, by default
-    those that a clone keeps in bench/results: a page with pictures, and a CSV with all points;
-    every line says whether it was measured or simulated. Needs what `pip install
-    'paceline-bench[report]'` brings.
+    Without a name the command lists the reports, and for each figure and table of the publications
+    the report that has it. A report writes a page with pictures, and a CSV with all points. It
+    simulates its figures, and adds measurements from files, by default those in bench/results of a
+    clone. Every line in a figure says if it was measured or simulated. Needs `pip install
+    'paceline-bench[report]'`.
 
     \b
     paceline report
@@ -105,7 +107,7 @@ def command(context):
 
 
 def complete():
-    """The reports' lines in the list of commands, and the examples of each."""
+    """Sets the short help and the examples of each report."""
     from paceline_bench.report import overview
 
     for name, about in overview.REPORTS.items():
@@ -121,11 +123,11 @@ def complete():
 @LAB
 @html("pipelining.html")
 @click.option("--largest", default="1GiB", show_default=True, type=Size(),
-              help="Simulate messages up to this size.")
+              help="Largest message to simulate.")
 @click.option("--most-ranks", default=1024, show_default=True, type=Number(8, 1024),
-              help="Simulate up to this many ranks.")
+              help="Largest number of ranks to simulate.")
 def pipelining(measured, lab, html, largest, most_ranks):
-    """Segments by size and number, algorithms, networks; with and without arithmetic."""
+    """Reproduce collectives in segments: lengths, numbers, algorithms, networks."""
     from paceline_bench.report import pipelining as report, pipelining_cells
 
     if largest < 1 << 20:
@@ -139,7 +141,7 @@ def pipelining(measured, lab, html, largest, most_ranks):
 @LAB
 @html("ring.html")
 def ring(measured, lab, html):
-    """A ring as a pipeline, an MPI's allreduce, and a plain ring over Sendrecv."""
+    """Compare a pipelined ring with an MPI's allreduce and a plain ring over MPI_Sendrecv."""
     from paceline_bench.report import ring as report, ring_cells
 
     return make("ring", report, ring_cells.cells, measured, html, lab)
@@ -148,13 +150,13 @@ def ring(measured, lab, html):
 @command.command("device")
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
-              help="Files of `paceline bench --device cuda --json`, or `peers` or `staged`, or "
-              "the CSV of `./dev gpu`; repeat it for more. A folder stands for all of both in it.")
+              help="File of `paceline bench --json` with --device cuda, peers or staged, or CSV of "
+              "`./dev gpu`; repeat it for more. A folder stands for all such files in it.")
 @html("device.html")
 @click.option("--largest", default="256MiB", show_default=True, type=Size(),
-              help="Messages up to this size.")
+              help="Largest message to simulate.")
 def device(measured, html, largest):
-    """Linear pipelines between devices, emulated, simulated, and measured where a GPU was."""
+    """Reproduce linear pipelines between devices: emulated, simulated, and measured on GPUs."""
     from paceline_bench.report import device as report, device_cells
 
     if largest < 1 << 20:
@@ -165,12 +167,12 @@ def device(measured, html, largest):
 @command.command("dag")
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
-              help="Files of `paceline train --json` or `paceline train replay --json`, or "
-              "a CSV of the latter; repeat it for more. A folder stands for all of both in it.")
+              help="File of `paceline train --json` or `paceline train replay --json`, or a CSV of "
+              "the latter; repeat it for more. A folder stands for all such files in it.")
 @LAB
 @html("dag.html")
 def dag(measured, lab, html):
-    """Training: epochs over workers, accuracy and loss over time, the profile of an iteration."""
+    """Reproduce training with KVStore and BSP-SGD: epochs, accuracy, loss, profile of a step."""
     from paceline_bench.cli.train import need_torch
     from paceline_bench.report import dag as report, dag_cells
 
@@ -181,12 +183,13 @@ def dag(measured, lab, html):
 @command.command("training")
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
-              help="Files of `paceline train replay --json`, a CSV of such, or "
-              "bench/results/training.csv; repeat it for more. A folder stands for all of these.")
+              help="File of `paceline train replay --json`, a CSV of such files, or "
+              "bench/results/training.csv; repeat it for more. A folder stands for all such files "
+              "in it.")
 @LAB
 @html("training.html")
 def training(measured, lab, html):
-    """Training with Horovod: gradients by size, and other allreduces in the place of AUTO."""
+    """Reproduce training with Horovod: sizes of gradients, and other allreduces than AUTO's."""
     from paceline_bench.report import horovod as report, horovod_cells
 
     return make("training", report, horovod_cells.cells, measured, html, lab)
@@ -195,12 +198,13 @@ def training(measured, lab, html):
 @command.command("arrival")
 @MEASURED
 @click.option("--profile", type=click.Path(exists=True, file_okay=False, path_type=Path),
-              metavar="FOLDER", help="Output of `paceline profile --out` for a program: its "
-              "figures and tables of collectives, sizes and imbalance.")
+              metavar="FOLDER",
+              help="Folder of `paceline profile --out`; the page then has this program's figures "
+              "and tables of collectives, sizes and imbalance.")
 @LAB
 @html("arrival.html")
 def arrival(measured, profile, lab, html):
-    """Ranks that enter one after the other: what is left to do after the last one."""
+    """Reproduce allreduces whose ranks enter at different times."""
     from paceline_bench.report import arrival as report
 
     return make("arrival", report, report.cells, measured, html, lab, profile=profile)

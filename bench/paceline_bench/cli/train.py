@@ -1,4 +1,4 @@
-"""`paceline train`: the documents' networks, trained on several ranks."""
+"""`paceline train`: trains the networks of the publications on several ranks."""
 
 import contextlib
 import json
@@ -26,7 +26,8 @@ def need_torch():
 
 
 def need(module, words):
-    """Raises UsageError if Python does not find it; imports nothing, which takes seconds."""
+    """Raises UsageError if Python does not find a module. Does not import it, which takes
+    seconds."""
     from importlib.util import find_spec
 
     if find_spec(module) is None:
@@ -34,7 +35,7 @@ def need(module, words):
 
 
 def check(spec, ranks):
-    """Refuses what can be refused before ranks start; returns what is trained: (side, classes)."""
+    """Checks the options before ranks start. Returns (side of pictures, classes)."""
     from paceline_bench.networks import models
     from paceline_bench.train import data, memory, ways
 
@@ -55,7 +56,8 @@ def check(spec, ranks):
 
 
 def sizes(name, side, classes):
-    """The network's numbers beside those of the documents' tables 2, for people and for JSON."""
+    """The sizes of the network beside those of tables 2 of the publications, as text and as
+    JSON."""
     from paceline_bench.networks import models
     from paceline_bench.train import perfect, published
 
@@ -70,11 +72,11 @@ def sizes(name, side, classes):
         rows.append(("Castelló and others, table 2", *(f"{one:,}" for one in counted), ""))
     if megabytes:
         rows.append(("Wang and others, table 2", "", "", f"{megabytes} MB"))
-        notes.append(f"{nbytes / 1e6:.1f} MB are {nbytes / 2**20:.1f} MiB; that document does not "
-                     "say which of them it means.")
+        notes.append(f"{nbytes / 1e6:.1f} MB are {nbytes / 2**20:.1f} MiB; that publication does "
+                     "not say which unit it means.")
     if len(rows) > 2 and (side, classes) != (model.side, model.classes):
-        notes.append(f"Published is what {model.side}x{model.side} pictures and {model.classes} "
-                     "classes ask for.")
+        notes.append(f"Published numbers are for {model.side}x{model.side} pictures and "
+                     f"{model.classes} classes.")
     out = Table.grid(padding=(0, 3, 0, 0))
     for justify in ("left", "right", "right", "right"):
         out.add_column(justify=justify, no_wrap=True)
@@ -88,7 +90,7 @@ def sizes(name, side, classes):
 
 
 def table(found):
-    """Table 2 of the document, of this run."""
+    """Table 2 of the publication, for this run."""
     profile = found["ranks"][0]["profile"]
     out = Table.grid(padding=(0, 3, 0, 0))
     out.add_column()
@@ -104,7 +106,7 @@ def table(found):
 
 
 def keep(spec, ranks, json_file, out, **more):
-    """Writes --json, if it was given."""
+    """Writes the file of --json, if any."""
     from paceline.provenance import provenance
 
     if json_file:
@@ -133,7 +135,7 @@ def report(spec, found, out, json_file, picture):
 
 @contextlib.contextmanager
 def keeping(spec, watcher, json_file, out):
-    """Keeps what was measured if training ends before its time."""
+    """Keeps the measurements if training ends early."""
     from paceline.on_ranks import Failed
 
     try:
@@ -152,8 +154,8 @@ def keeping(spec, watcher, json_file, out):
 
 
 def what_ended(error):
-    """The error to show. Launchers hand Ctrl-C to one rank after another: a rank may lose a peer to
-    it before it gets its own, and that must not interrupt it then."""
+    """The error to show. Launchers pass Ctrl-C to one rank after another, so a rank may lose a peer
+    before it gets the signal itself; that signal is then ignored."""
     if isinstance(error, RankLost) and error.is_interrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         return KeyboardInterrupt()
@@ -162,7 +164,7 @@ def what_ended(error):
 
 def train_first():
     """`paceline train` without arguments."""
-    need("sklearn", "scikit-learn, which the digits come with, is not installed. pip install "
+    need("sklearn", "scikit-learn, which has the digits, is not installed. pip install "
          "'paceline-bench[train]', or train on other data, as `paceline train --help` says.")
     from paceline_bench.train import first
 
@@ -170,56 +172,57 @@ def train_first():
     try:
         first.run(turns)
     except KeyboardInterrupt:
-        click.echo("paceline: train: interrupted; this is what was measured.", err=True)
+        click.echo("paceline: train: interrupted; the table has the results so far.", err=True)
         first.end(turns.tries, turns.out)
         raise
     return first.end(turns.tries, turns.out)
 
 
 def was_asked_nothing(context):
-    """True if the command line has no option at all."""
+    """True if the command line has no option."""
     return all(context.get_parameter_source(one.name) != ParameterSource.COMMANDLINE
                for one in context.command.params)
 
 
 @click.group("train", invoke_without_command=True)
 @click.option("--ranks", "-n", type=Number(1, 4096),
-              help="Number of ranks to start here [default: 2; inside an mpiexec those that it "
-              "started].")
+              help="Number of ranks to start here. [default: 2; under mpiexec its ranks]")
 @click.option("--model", default="resnet110", show_default=True, type=click.Choice(MODELS),
               metavar="NAME", help=f"Name of the network: {', '.join(MODELS)}.")
 @click.option("--way", default="overlap", show_default=True, type=click.Choice(WAYS),
-              metavar="NAME", help="Exchange of gradients: ddp (DistributedDataParallel), a "
-              "type of KVStore (funnel, concom, depcha, auto), an algorithm of BSP-SGD (bsp1, bsp2,"
-              " bsp3, bsp3-overlap), overlap, or overlap-updates (in the background).")
+              metavar="NAME",
+              help="Exchange of gradients: ddp (DistributedDataParallel), a type of KVStore "
+              "(funnel, concom, depcha, auto), an algorithm of BSP-SGD (bsp1, bsp2, bsp3, "
+              "bsp3-overlap), overlap, or overlap-updates (in the background).")
 @click.option("--over", default="paceline", show_default=True,
-              type=click.Choice(("paceline", "gloo", "mpi")), help="Library for the exchange.")
+              type=click.Choice(("paceline", "gloo", "mpi")),
+              help="Library that exchanges the gradients.")
 @click.option("--collectives", metavar="NAME",
-              help="For bsp: lp, mst, be (linear pipeline, minimal spanning tree, bidirectional "
-              "exchange), or an algorithm that `paceline explain` lists.")
+              help="Algorithm of bsp: lp, mst, be (linear pipeline, minimal spanning tree, "
+              "bidirectional exchange), or a name that `paceline explain` lists.")
 @click.option("--data", default="synthetic", show_default=True,
-              help="digits, synthetic, a folder (CIFAR-10's binary files; train/ and val/ of "
-              "pictures by class), or for gpt a file of text.")
+              help="Training data: digits, synthetic, a folder (CIFAR-10's binary files, or train/ "
+              "and val/ with pictures by class), or for gpt a text file.")
 @click.option("--epochs", default=1, show_default=True, type=Number(1, 100000),
               help="Number of passes over all data.")
 @click.option("--steps", default=0, type=Number(0, 10**9),
-              help="Steps of an epoch, at most [default: all].")
+              help="Largest number of steps in an epoch. [default: all]")
 @click.option("--batch", default=0, type=Number(0, 10**6),
-              help="Pictures of a rank and step [default: by the model].")
+              help="Number of pictures of each rank in a step. [default: by the network]")
 @click.option("--side", default=0, type=Number(0, 4096),
-              help="Side of pictures, in pixels [default: as published].")
+              help="Side of pictures, in pixels. [default: as published]")
 @click.option("--rate", default=0.1, show_default=True,
-              help="Learning rate of one worker; it is scaled with their number.")
+              help="Learning rate of one rank; it is multiplied by the number of ranks.")
 @click.option("--most-rate", default=1.0, show_default=True,
               help="Upper limit of the scaled learning rate.")
 @click.option("--validation", default=0, type=Number(0, 10**9),
-              help="Batches of a rank to validate with [default: all].")
+              help="Number of batches of each rank for validation. [default: all]")
 @click.option("--threads", default=1, show_default=True, type=Number(1, 1024),
-              help="Threads of torch in each rank.")
+              help="Number of torch's threads in each rank.")
 @click.option("--seed", default=1, show_default=True, type=int,
               help="Seed of the weights, the order of the data, and synthetic data.")
-@file_option("--json", "json_file", help="Write all that was found here.")
-@file_option("--picture", help="Draw the last step of every rank, as SVG.")
+@file_option("--json", "json_file", help="Write all results to this file.")
+@file_option("--picture", help="Write a picture of every rank's last step to this file, as SVG.")
 @world_options()
 @click.pass_context
 def command(context, ranks, json_file, picture, **options):
@@ -230,14 +233,14 @@ def command(context, ranks, json_file, picture, **options):
     paceline train --model resnet20 --side 8 --data digits --epochs 3
     mpiexec -n 2 paceline train --model resnet20 --way ddp --over mpi
 
-    The first one trains a small network on digits on 2 ranks, in three ways one after the other,
-    and ends within a minute of the ranks' start with a table and a picture.
+    Without arguments the command trains a small network on digits on 2 ranks, in three ways one
+    after the other. Within a minute of the ranks' start it prints a table and writes a picture.
 
-    With arguments it shows the network's parameters, and flops of a picture's forward pass, beside
-    published ones if the publication has them; images/s and the validation accuracy of every
-    epoch; then what a step takes: computing alone, the exchange alone, and both. The exit status is
-    1 if weights differ at the end. Data are synthetic unless --data names real ones, and the
-    output says which. Ctrl-C ends it; --json has what was measured until then.
+    With arguments it shows the number of parameters, and the flops of a picture's forward pass,
+    beside published numbers if there are some; images/s and validation accuracy of every epoch;
+    then the times of a step: computing alone, the exchange alone, and both. Data are synthetic
+    unless --data names real data; the output says which. The exit status is 1 if the ranks' weights
+    differ at the end. After Ctrl-C, --json has the measurements up to then.
     """
     need_torch()
     if context.invoked_subcommand:
@@ -250,7 +253,8 @@ def command(context, ranks, json_file, picture, **options):
 
     rank = starting.rank_here()
     if rank is not None and ranks:
-        raise click.UsageError("--ranks: a launcher has started these ranks already; leave it out.")
+        raise click.UsageError("--ranks: a launcher has started the ranks already; leave the "
+                               "option out.")
     if rank is None and was_asked_nothing(context):
         return train_first()
     out = console()

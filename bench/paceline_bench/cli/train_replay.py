@@ -12,20 +12,20 @@ from paceline.errors import Error
 RECORDED = "resnet50"
 
 
-@click.command("record", short_help="Write when layers begin and gradients are ready.")
+@click.command("record", short_help="Record when layers begin and gradients are ready.")
 @click.option("--models", default=RECORDED, show_default=True, type=Names(),
-              help="Names that `paceline train --model` takes.")
+              help="Names of networks, as `paceline train --model` takes them.")
 @click.option("--images", default=2, show_default=True, type=Number(1, 4096),
-              help="Images of a pass.")
+              help="Number of images in a pass.")
 @click.option("--passes", default=5, show_default=True, type=Number(1, 1000),
-              help="Number of passes; their medians are written.")
+              help="Number of passes; the files have their medians.")
 @click.option("--folder", default=".", type=click.Path(file_okay=False, exists=True,
                                                        path_type=Path), show_default=True,
-              help="Folder of MODEL.json.")
+              help="Folder for the files MODEL.json.")
 def record(models, images, passes, folder):
-    """Write when each layer begins and each gradient is ready, of real passes.
+    """Record when each layer begins and each gradient is ready in real passes.
 
-    `paceline train replay --models MODEL.json` takes the file.
+    `paceline train replay --models MODEL.json` reads the file.
 
     \b
     paceline train record --models resnet110,alexnet
@@ -51,42 +51,50 @@ def record(models, images, passes, folder):
                    f" s, backward {found['backward_s']:.3f} s; wrote {path}")
 
 
-@click.command("replay", short_help="Exchange recorded gradients when they are due.")
+@click.command("replay", short_help="Exchange gradients at their recorded times.")
 @click.option("--models", default=RECORDED, type=Names(), show_default=True,
-              help="Recorded ones (resnet50, resnet110, alexnet, vgg11, vgg16, inception-bn, "
+              help="Recorded networks (resnet50, resnet110, alexnet, vgg11, vgg16, inception-bn, "
               "googlenet, densenet201, gpt), or files of `paceline train record`.")
 @click.option("--ratio", default=1.0, show_default=True,
               type=click.FloatRange(0, min_open=True, clamp=False),
-              help="Time to compute in a step, by what the links need for its gradients.")
+              help="Computing time of a step, as a multiple of the time of its gradients on the "
+              "links.")
 @click.option("--compute-s", default=0.0, type=click.FloatRange(0),
-              help="That time itself; where there are no links.")
+              help="Computing time of a step in seconds, in place of --ratio; needed without "
+              "--lab.")
 @click.option("--ways", type=Names(),
-              help="funnel, concom, depcha or auto, each with :numbered or :ready; ddp: or "
-              "horovod: with paceline, gloo, mpi, mpi-nonblocking, mpi-parts, and over Open MPI "
-              "mpi-ring and mpi-ring-parts [default: the stores and ddp, but for the rings].")
-@click.option("--steps", default=5, show_default=True, type=Number(1, 1000), help="In a row.")
+              help="Ways of exchange: funnel, concom, depcha or auto, each with :numbered or "
+              ":ready (the order of pushes); ddp: or horovod: with paceline, gloo, mpi, "
+              "mpi-nonblocking or mpi-parts, and over Open MPI mpi-ring or mpi-ring-parts. "
+              "[default: all possible ones but horovod: and the rings]")
+@click.option("--steps", default=5, show_default=True, type=Number(1, 1000),
+              help="Number of steps in a row.")
 @click.option("--images", default=32, show_default=True, type=Number(1, 10**6),
-              help="That a step of a rank stands for.")
+              help="Number of images of each rank in a step, for images/s.")
 @click.option("--launches", default=1, show_default=True, type=Number(0, 1000),
-              help="0: bounds and the simulator alone.")
-@click.option("--ranks", "-n", default=0, type=Number(0, 4096), help="[default: all places, or 2]")
+              help="Number of launches of the ranks; 0 = only bounds and simulated times.")
+@click.option("--ranks", "-n", default=0, type=Number(0, 4096),
+              help="Number of ranks. [default: all places of the lab, or 2]")
 @click.option("--slow", default="", metavar="RANKS:FACTOR",
-              help="These ranks compute FACTOR times as long: 3:1.2, or 2,5:1.5.")
+              help="Let these ranks compute FACTOR times as long: 3:1.2, or 2,5:1.5.")
 @click.option("--jitter", default=0.0, show_default=True,
-              type=click.FloatRange(0, 100, clamp=False), help="Each rank computes longer by up to "
-              "this share of a step, drawn for each step and alike for all ways.")
-@click.option("--machine", help="The model of the simulator [default: of the lab's links].")
+              type=click.FloatRange(0, 100, clamp=False),
+              help="Let each rank compute longer by up to this share of a step, drawn for each "
+              "step, the same for all ways.")
+@click.option("--machine",
+              help="Machine model of the simulator. [default: that of the lab's links]")
 @click.option("--lab", type=click.Path(exists=True), hidden=True)
 @click.option("--mpi/--no-mpi", "with_mpi", default=False, show_default=True,
-              help="In the processes of the MPI that PACELINE_MPI names, and by it, too.")
-@file_option("--json", "path", help="Write every launch here as soon as it has ended.")
-@click.option("--append", is_flag=True, help="Add to the launches in that file.")
+              help="Run in processes of the MPI that PACELINE_MPI names, and measure its calls, "
+              "too.")
+@file_option("--json", "path", help="Write each launch to this file as soon as it ends.")
+@click.option("--append", is_flag=True, help="Add to the launches in the file of --json.")
 def replay(models, ratio, compute_s, ways, steps, images, launches, ranks, slow, jitter, machine,
            lab, with_mpi, path, append):
-    """Exchange recorded gradients when they are due, step after step; nothing is computed.
+    """Exchange gradients at their recorded times, step after step, without computing.
 
-    Layers wait for their own weights only, as a dependency engine lets them. Beside each way
-    stands what it would take with perfect links, and under the simulator.
+    Each layer waits only for its own weights, as with a dependency engine. The table compares each
+    way with its time over perfect links, and with its simulated time.
 
     \b
     paceline train replay --compute-s 0.5 --ways funnel:numbered,auto:ready

@@ -243,8 +243,8 @@ def rows_of(launches, plan):
 
 
 def untaught(plan, launches):
-    """A sentence if algorithms for late ranks were asked for by name, and no rank was late to
-    them: they use what calls that ask for nothing have learned in the same processes."""
+    """A sentence if algorithms for late ranks were measured by name and knew no late rank: they use
+    predictions that calls without a named algorithm have learned in the same processes."""
     predict = launches[0][0]["cases"][0]["predict"]
     is_told = predict.startswith("static:")
     if is_told or predict != "off" and any(v.learns for v in plan.variants):
@@ -252,8 +252,9 @@ def untaught(plan, launches):
     aware = {row["name"] for row in _core.algorithms()
              if row["collective"] == plan.collective and row["expects_late"]}
     names = [v.label for v in plan.variants if v.algorithm in aware]
-    return [f"{', '.join(names)}: took no rank for late, since nothing names one; set "
-            "PACELINE_PREDICT=nodes and measure auto beside them, or PACELINE_PREDICT=static:RANK."
+    return [f"{', '.join(names)}: predicted no late rank, since no call here learns late "
+            "ranks; set PACELINE_PREDICT=nodes and measure auto, too, or "
+            "PACELINE_PREDICT=static:RANK."
             ] if names else []
 
 

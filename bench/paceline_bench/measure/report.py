@@ -1,4 +1,4 @@
-"""Makes tables and records of the files of the ranks."""
+"""Makes tables and records from the files of the ranks."""
 
 from dataclasses import asdict, dataclass
 

@@ -19,9 +19,10 @@ from paceline_bench.report import (
 
 TITLE = "Collectives and the arrival of their ranks"
 ABOUT = (
-    "Work that is left once the last rank has entered. Published was an allreduce whose leader, "
-    "or whose order of sums, follows the arrival of a node's processes, and a hierarchical one "
-    "across nodes; here are also algorithms that know beforehand which ranks will be late.",
+    "The time that an allreduce still takes once its last rank has entered. The publication has an "
+    "allreduce whose leader, or whose order of sums, follows the arrival of a node's processes, "
+    "and a hierarchical one across nodes. This page adds algorithms that know the late ranks "
+    "beforehand.",
 )
 PARTS = (arrival_runs, arrival_inside, arrival_across, arrival_nodes, arrival_measured,
          arrival_random, arrival_training)

@@ -127,19 +127,19 @@ def figures(files):
     """The Figures of this part; nothing of it is measured."""
     return [
         Figure("left after the last entry", "simulated, over the bound",
-               "Seconds from the last entry to the last exit, over max(1, (p-1+k)/p) n beta for "
-               "k late ranks of p, which enter three message times after the others. A call that "
-               "knows them takes a tail_* algorithm: the others sum before, and what the late ones "
-               "bring goes round in passes, here in as many as keep its schedule at some thousand "
-               "steps; or, of one late rank among few, sorted_chain, in 512 blocks.",
+               "Seconds from the last entry to the last exit, over max(1, (p-1+k)/p) n beta for k "
+               "late ranks of p, which enter three message times after the others. A call that "
+               "knows them takes a tail_* algorithm: the other ranks sum first, and the inputs of "
+               "the late ranks go round in passes, in a number that keeps the schedule at some "
+               "thousand steps. For one late rank among few it takes sorted_chain, in 512 blocks.",
                tuple(of_late(name, count) for name, count in LATE.items()), drawn="ratios"),
         Figure("table 3", "hierarchical and flat, simulated",
-               "Time of the flat algorithm from the last entry to the last exit, as a multiple of "
-               "each form's. Nodes enter apart, their ranks nearly together, as published of "
-               "training. hierarchical_rsa is the publication's form, also with Small-PAP-aware "
-               "and Large-PAP-aware algorithms in nodes; it is simulated part by part, with the "
-               "nodes' sums and copies through shared memory. multilane has every rank talk "
-               "across.",
+               "Time of the flat algorithm from the last entry to the last exit, over that of each "
+               "form. Nodes enter at different times and the ranks of a node nearly together, as "
+               "the publication reports of training. hierarchical_rsa is the publication's form, "
+               "also with its Small-PAP-aware and Large-PAP-aware algorithms inside nodes; it is "
+               "simulated part by part, with the nodes' sums and copies through shared memory. In "
+               "multilane every rank sends to other nodes.",
                (hierarchical(),), drawn="ratios")]
 
 

@@ -145,12 +145,12 @@ def panels(comparisons, values):
 
 def figures(files):
     """The Figures of this part; nothing of it is measured."""
-    about = ("Ranks of one node enter at random times, up to MIF times what one message takes (the "
-             f"published maximum imbalance factor); means of {TRIALS} draws, the same for all. "
-             "Names are the publication's: RSA reduces by a reduce-scatter and an allgather; "
-             "BT+Bcast reduces along a binomial tree, RSG+Bcast by a reduce-scatter and a gather, "
-             "and both then broadcast; PAP is a process arrival pattern. In this model memory is "
-             "as fast for all ranks at a time as for one.")
+    about = ("Ranks of one node enter at random times, up to MIF times the time of one message; "
+             f"MIF is the publication's maximum imbalance factor. Values are means of {TRIALS} "
+             "draws, the same for all algorithms. Names are the publication's: RSA reduces by a "
+             "reduce-scatter and an allgather; BT+Bcast reduces along a binomial tree, RSG+Bcast "
+             "by a reduce-scatter and a gather, and both then broadcast; PAP is a process arrival "
+             "pattern. In this model memory is as fast for all ranks together as for one.")
     found = []
     for name, comparisons in (("figure 7", figure_7()), ("figure 8", figure_8())):
         found += [

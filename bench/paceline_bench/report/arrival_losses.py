@@ -13,8 +13,8 @@ def figure(figures, cases):
             for panel in one.panels for row in losses(one.name, panel, cases[one.name])]
     return Figure(
         "where it loses", "points at which the best static algorithm is faster, simulated",
-        "Times of the best of the published static algorithms over those of an algorithm by "
-        "arrival: below 1 it loses. Each line of figures 7 and 8 that loses anywhere is listed.",
+        "Time of the best published static algorithm over that of an algorithm by arrival: below 1 "
+        "the latter loses. The table lists each line of figures 7 and 8 that loses at some point.",
         (), table=(HEADINGS, *rows))
 
 

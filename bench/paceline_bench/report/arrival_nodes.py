@@ -100,11 +100,12 @@ def row_of(name, way):
 def figures(files):
     """The Figure of this part; nothing of it is measured."""
     about = (
-        f"Seconds from the last entry to the last exit of an allreduce, over n/rate of a node's "
-        f"link ({NETWORK.name}), by the choice without a prediction and, with numbers=fast and "
-        f"stable, if rank {LATE} is named late. It enters after the others, or in time, which "
-        "is a wrong guess. The bound: a late node's input still has to leave it. The table is "
-        f"of {_core.human_bytes(TABLED)}. With fewer than four nodes no rank is named.")
+        "Seconds from the last entry to the last exit of an allreduce, over n/rate of a node's "
+        f"link ({NETWORK.name}): for the choice without a prediction and, with numbers=fast and "
+        f"stable, for a call that predicts rank {LATE} to be late. The rank enters after the "
+        "others, or in time, which is a wrong prediction. Bound: the input of a late node still "
+        f"has to leave it. The table is for {_core.human_bytes(TABLED)}. With fewer than four "
+        "nodes no rank is predicted.")
     return [Figure(
         NAME, "left after the last entry, one of a node's ranks late, simulated", about,
         tuple(panel(name, after) for after in (*AFTER, IN_TIME) for name in DRAWN), drawn="ratios",

@@ -7,13 +7,14 @@ from paceline_bench.report import arrival_random
 from paceline_bench.report.lines import Figure
 
 WITHOUT = ("No profile was given. `paceline profile --out profile -- torchrun --nproc-per-node 2 "
-           "train.py`, or the same of a program of MPI, makes one; --profile profile shows it.")
+           "train.py`, or the same with an MPI program, makes one; --profile profile shows it.")
 ABOUT = {
     "figure 2": "Shares of the ranks' calls, and of their time in collectives.",
     "figure 3": "Small messages go to 1 KiB, medium ones to 64 KiB, as published.",
-    "figure 4": "Factors are multiples of what such a call takes once all ranks are there.",
-    "table 1": "Means over calls; multiples of what such a call takes once all ranks are there.",
-    "table 2": "The same of the ranks of each node, means over nodes.",
+    "figure 4": "Factors are multiples of the time of such a call after its last rank has entered.",
+    "table 1": "Means over calls, as multiples of the time of such a call after its last rank has "
+               "entered.",
+    "table 2": "The same for the ranks of each node, as means over nodes.",
 }
 
 

@@ -106,8 +106,8 @@ def figures(files):
     return [Figure(
         "random arrivals", "what predicting them costs, simulated",
         f"Allreduces of 1 MiB on {RANKS} ranks of {LAB.name}, one after the other, from the last "
-        "entry to the last exit, with numbers=fast; late by, and uniform up to, multiples of what "
-        "a message takes.", (),
+        "entry to the last exit, with numbers=fast. Lateness, and the limit of uniform arrivals, "
+        "are multiples of the time of a message.", (),
         table=(HEADINGS, *rows))]
 
 

@@ -80,14 +80,14 @@ def figures(files):
                              for model in NETWORKS)
     return [
         Figure("figure 9", "images/s over ranks, simulated",
-               f"Training of recorded networks with {IMAGES} images a step, which take a V100 "
-               f"{computing} at the rates of a public benchmark; each node computes up to "
+               f"Training of recorded networks with {IMAGES} images a step. A V100 computes them "
+               f"in {computing}, at the rates of a public benchmark. Each node computes up to "
                f"{100 * SLOWER:.0f} % longer, drawn for each step. Means of {STEPS} steps in a "
                "row. Hierarchical algorithms are simulated part by part, with the nodes' sums and "
                "copies through shared memory.", tuple(over_nodes(model) for model in NETWORKS),
                drawn="ratios"),
         Figure("figure 10", f"images/s of a rank, {NODES_10} nodes of {PER_NODE}, simulated",
-               "The same, also with nodes that sum in the order in which their ranks come: by a "
+               "The same, also with nodes that sum in the order in which their ranks enter: with a "
                "dynamic leader, or along a chain. Ranks of a node differ, too: each computes up to "
                f"{100 * SLOWER_INSIDE:.0f} % longer.", (), table=(("", *WAYS), *rows))]
 

@@ -16,13 +16,13 @@ from paceline_bench.report.networks import EDR
 TITLE = "Collectives in the task graph"
 ABOUT = (
     "Gradients become ready while the backward pass goes on, and weights are needed layer by layer "
-    "in the next forward pass. These are the figures of two publications about what a training "
-    "loop makes of that: types of a KVStore (funnel, concom, depcha; auto is this library's), and "
+    "in the next forward pass. This page has the figures of two publications about training loops "
+    "that use this: types of a KVStore (funnel, concom, depcha; auto is this library's), and "
     "BSP-SGD by linear pipelines (LP), minimal spanning trees (MST), bidirectional exchange (BE).",
-    "Simulated lines take this library's schedules, call by call, under models of the documents' "
-    "networks; when gradients are ready and weights are needed was recorded from real passes "
-    "on a processor, scaled. Measured lines are runs of `paceline train` and `paceline train "
-    "replay`.",
+    "Simulated lines run this library's schedules, call by call, under models of the published "
+    "networks. The times at which gradients are ready and weights are needed were recorded in real "
+    "passes on a processor, and are scaled. Measured lines are runs of `paceline train` and "
+    "`paceline train replay`.",
     "`overlap()`, which uses `auto`, is not DDP: it has none of DDP's communication hooks, no "
     "`join()`, and refuses `mixed_precision` (docs/guide/pytorch.md).",
 )
@@ -144,25 +144,24 @@ def make(files):
     profiles = tuple(profile(name) for name in PUBLISHED)
     return [
         Figure("epoch time", "over 1 to 8 workers",
-               "Figures 13 to 15: 50,000 pictures, 32 of each worker a step; keys are pushed as "
-               "numbered from the first layer on, as the document's loop does. The dashed line is "
-               "computing alone.",
+               "Figures 13 to 15: 50,000 pictures, 32 of each worker a step; keys are pushed from "
+               "the first layer on, as in the publication's loop. The dashed line is computing "
+               "alone.",
                (epochs("resnet50"), epochs("inception-bn"), *lines.epochs()),
                "" if lines.epochs() else nothing("dag"), drawn="times"),
         dag_replays.figure(files, lines.replays(), nothing("dag")),
         Figure("accuracy", "on pictures held back, over time",
-               "Figure 16, which trains on ImageNet; what is trained on here stands in the title. "
-               "The learning rate grows with the workers, as there.",
+               "Figure 16, which is about ImageNet; titles name the data here. The learning rate "
+               "grows with the workers, as in the publication.",
                tuple(lines.accuracies()), "" if lines.accuracies() else nothing("dag"),
                drawn="curves"),
         Figure("loss", "over time",
                "Figure 5: BE, MST and LP in Algorithm 1, LP in Algorithm 2, and Algorithm 3 of LP "
-               "and BE, which overlaps. All ways compute the same, so that lines differ by their "
-               "time alone.",
+               "and BE, which overlaps. All ways compute the same, so lines differ only in time.",
                tuple(lines.losses()), "" if lines.losses() else nothing("dag"), drawn="curves"),
         Figure("table 2", "what an iteration communicates",
-               "Every layer's broadcast and reduce (Algorithms 1 and 2), or allreduce (3), one "
-               "after the other, in the document's sizes between four GPUs.",
+               "The broadcast and reduce (Algorithms 1 and 2), or the allreduce (3), of every "
+               "layer, one after the other, in the publication's sizes between four GPUs.",
                (*profiles, *lines.profiles()), "", drawn="bars",
                table=tuple(table_2(profiles, files))),
         *dag_linear.figures()]

@@ -98,11 +98,11 @@ def figures():
     """The Figures of both."""
     return [
         Figure("table 1", "costs over 2 to 64 ranks",
-               f"{_core.human_bytes(BYTES)} in blocks of 64 KiB for LP, between ranks that all "
-               "have a PCIe x16 link of their own: MST grows with log p, LP and BE hardly do.",
+               f"{_core.human_bytes(BYTES)} in blocks of 64 KiB for LP, between ranks that each "
+               "have a PCIe x16 link: MST grows with log p, LP and BE hardly grow.",
                tuple(map(over_ranks, COLLECTIVES)), drawn="times", table=tuple(table())),
         Figure("theorem 3.1", "how many times as long as LP",
-               "With a start-up of next to nothing and long messages LP is log p times as fast as "
-               "MST, and up to twice as fast as BE. An allreduce by BE sends as little as can be, "
-               "so that LP gains nothing over it.",
+               "With almost no start-up and with long messages LP is log p times as fast as MST, "
+               "and up to twice as fast as BE. An allreduce by BE sends as few bytes as possible, "
+               "so LP gains nothing over it.",
                tuple(map(ratios, COLLECTIVES)), drawn="ratios")]

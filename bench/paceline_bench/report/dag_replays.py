@@ -21,8 +21,8 @@ def figure(files, panels, missing):
     found = tuple(compared(files))
     return paired.Paired(
         "replay", "steps in a row between nodes",
-        "Beyond the documents: the time of a step of recorded gradients in the lab. The dashed "
-        "line is what the best way would take with perfect links. Ratios are of times of the same "
-        "launch; a verdict takes ten.",
+        "Beyond the publications: the time of a step with recorded gradients in the lab. The "
+        "dashed line is the time of the best way over perfect links. Ratios compare times of the "
+        "same launch; a verdict takes ten launches.",
         tuple(panels), "" if panels else missing, drawn="bars",
         table=paired.table(found), compared=found)

@@ -17,13 +17,12 @@ from paceline_bench.report.simulated import Way, bound_s, seconds
 TITLE = "Linear pipelines between devices"
 ABOUT = (
     "A linear pipeline sends a message block by block down a line of devices: each receives one "
-    "block while it sends another, so that what it takes hardly depends on how many there are. "
-    "These are table 1, theorem 3.1 and the figures 3 and 4 of the publication that proposed it.",
-    "Emulated: the copies and sums of the real program, as they were enqueued on streams, timed by "
-    "the rules of two copy engines for each device. Simulated: the schedules under the same "
-    "machine, by the simulator, which knows nothing of streams. Measured: files of `paceline bench "
-    "--device cuda` or `./dev gpu`, on GPUs, and of `paceline bench --device staged`, through the "
-    "host.",
+    "block while it sends another, so that the time hardly depends on the number of devices. This "
+    "page has table 1, theorem 3.1 and figures 3 and 4 of the publication that proposed it.",
+    "Emulated: the copies and sums of the real program, as enqueued on streams, with the model "
+    "times of two copy engines for each device. Simulated: the schedules under the same machine "
+    "model, without streams. Measured: files of `paceline bench --device cuda` or `./dev gpu`, on "
+    "GPUs, and of `paceline bench --device staged`, through the host.",
 )
 # PCI Express 3.0 x16 as the publication has it: about 10 GB/s, and a start-up of 0.1 us.
 MACHINE = "alpha_us=0.1,gbit_per_s=80,reduce_gbyte_per_s=0"
@@ -33,10 +32,10 @@ LARGEST, MOST_DEVICES = 256 << 20, 8
 SCALED_BYTES = 64 << 20
 FEW = 4  # devices of figure 3
 COUNTS = (2, 4, 8)  # of table 1 and theorem 3.1
-NO_GPU = ("No file that was read measures a GPU. `./dev gpu` on a machine with one writes a file, "
-          "as does `paceline bench --device cuda --json`, and --measured FILE takes it.")
-NO_STAGES = ("No file that was read has the stages. `paceline bench allreduce --device staged -n 2 "
-             "--json FILE` makes a file, also without a GPU, and --measured FILE takes it.")
+NO_GPU = ("No file has measurements of a GPU. `./dev gpu` or `paceline bench --device cuda --json` "
+          "on a machine with a GPU writes one, and --measured FILE reads it.")
+NO_STAGES = ("No file has the stages. `paceline bench allreduce --device staged -n 2 --json FILE` "
+             "writes one, also without a GPU, and --measured FILE reads it.")
 NAMES = {"LP": "linear pipeline", "MST": "spanning tree", "BE": "bidirectional exchange",
          devices.OWN_BLOCK: "linear pipeline, own block", devices.CHOSEN: "chosen"}
 
@@ -109,20 +108,21 @@ def make(files, largest=LARGEST, most_devices=MOST_DEVICES, scaled=SCALED_BYTES)
     on_gpus = device_measured.over_sizes(files)
     return [
         Figure("figure 3", "over the length of the message",
-               "Short messages want few steps, long ones many blocks: from about 1 MiB on the "
-               "linear pipeline of the broadcast and the reduce comes near to what the links "
-               "allow. An allreduce by bidirectional exchange sends less, 2 (p-1)/p of the message "
-               "instead of 2, and so does what this library chooses.",
+               "Short messages need few steps, long messages many blocks. From about 1 MiB on, "
+               "linear pipelines of broadcast and reduce come near the bound of the links. An "
+               "allreduce by bidirectional exchange sends less, 2 (p-1)/p of the message instead "
+               "of 2; so does this library's choice.",
                (*(over_sizes(collective, largest) for collective in devices.WAYS), *on_gpus),
                "" if on_gpus else NO_GPU),
         Figure("figure 4", "over the number of devices",
-               "The linear pipeline stays where it is, the spanning tree goes up with log2 p. Two "
-               "devices are a pair that sends both ways at once: their allreduce takes half.",
+               "The time of the linear pipeline stays the same; that of the spanning tree grows "
+               "with log2 p. Two devices send to each other at the same time, so that their "
+               "allreduce takes half.",
                (*(over_devices(collective, most_devices, scaled)
                   for collective in devices.WAYS), *device_measured.over_devices(files))),
         Figure("theorem 3.1", "how many times as long the others take",
-               "Claimed for long messages and a start-up that costs nothing: log2 p for the "
-               "spanning tree, up to 2 for the bidirectional exchange.",
+               "The claim, for long messages without start-up: log2 p for the spanning tree, and "
+               "up to 2 for the bidirectional exchange.",
                theorem(most_devices, scaled),
                drawn="ratios"),
         through_the_host(files)]
@@ -133,9 +133,9 @@ def through_the_host(files):
     table = device_measured.stage_table(files)
     return Figure("stages", "from device to device through the host",
                   "Y. Ueno's ring between nodes (2018) pins memory, copies out, sends, receives, "
-                  "sums and copies in as a software pipeline. For how large a part of the calls' "
-                  "time each stage was at work: together they may have more than 100 %. Memory is "
-                  "pinned by the first calls and kept in a pool.",
+                  "sums and copies in as a software pipeline. The table has the share of the "
+                  "calls' time in which each stage worked; stages overlap, so the sum may exceed "
+                  "100 %. The first calls pin memory, and a pool keeps it.",
                   device_measured.stage_panels(files), "" if table else NO_STAGES, table=table)
 
 

@@ -16,14 +16,15 @@ from paceline_bench.train.published import PUBLISHED
 
 TITLE = "Pipelined collectives in training"
 ABOUT = (
-    "Horovod's thread sums gradients over all nodes while the backward pass goes on: what has "
-    "become ready meanwhile goes into one allreduce of 64 MB at most, and one follows the other. "
-    "These are table 2 and the figures 8 to 10 of a publication that put other allreduces there.",
-    "Simulated: when gradients become ready was recorded from real passes of these networks on one "
-    "core, and is scaled: with 32 pictures a step computes for as long as AUTO communicates; each "
-    "allreduce takes what this library's simulator says under the published network. In that model "
-    "a blocking and a non-blocking call are the same. Measured lines replay Horovod's loop, "
-    "or DDP's buckets, of the same recordings between nodes (`paceline train replay`).",
+    "Horovod's thread sums gradients over all nodes during the backward pass. Gradients that are "
+    "ready go into one allreduce of at most 64 MB, and allreduces follow each other. This page has "
+    "table 2 and figures 8 to 10 of a publication that used other allreduces there.",
+    "Simulated: the times at which gradients are ready were recorded in real passes of these "
+    "networks on one core, and are scaled, so that with 32 pictures a step computes as long as "
+    "AUTO communicates. Each allreduce takes its time in this library's simulator under the "
+    "published network. In that model blocking and non-blocking calls are the same. Measured: "
+    "Horovod's loop, or DDP's buckets, of the same recordings are replayed between nodes "
+    "(`paceline train replay`).",
 )
 NETWORKS = (*PUBLISHED, "gpt")
 COUNTED = Counted("the networks", "their weights, layer by layer, as `paceline train record` "
@@ -53,16 +54,16 @@ def make(files):
     compared = tuple(one for file in files for one in file.compared)
     return [
         Figure("figure 8", "gradients by their size",
-               "Each gradient is a message, where nothing is fused. All networks have many short "
-               "ones; their few long ones differ by a factor of a thousand.",
+               "Without fusion each gradient is a message. All networks have many short gradients; "
+               "their few long ones differ by a factor of a thousand.",
                (Panel("gradients of a step", "", tuple(map(sizes, NETWORKS)), {},
                       value="gradients"),), drawn="counts"),
         paired.Paired(
             "figure 9", "a step of training, and how many times as fast as AUTO",
-            "AUTO is what Open MPI chooses, which the document found to be rabenseifner's. The "
-            "dashed line is computing alone. VGG11 and gpt are simulated only, from recordings "
-            "as the others; gpt is not in the document. In the table are ratios of times of the "
-            "same launch; a verdict takes ten.",
+            "AUTO is Open MPI's choice, which the publication found to be rabenseifner's "
+            "algorithm. The dashed line is computing alone. VGG11 and gpt are only simulated, from "
+            "recordings like the others; gpt is not in the publication. The table has ratios of "
+            "times of the same launch; a verdict takes ten launches.",
             (*(panel(name, *case) for case in CASES for name in NETWORKS), *found),
             "" if found else nothing("training"), drawn="bars", table=paired.table(compared),
             compared=compared),

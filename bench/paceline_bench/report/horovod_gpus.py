@@ -54,12 +54,11 @@ def figure():
     """The Figure; nothing of it is measured."""
     return Figure(
         "figure 10", "a step of training on GPUs, and how many times as fast as a blocking MPI",
-        "The ring between nodes of one GPU each. Over an MPI a message is copied to the "
-        f"host and back, at {COPY_BYTES_PER_S / 1e9:g} GB/s each way, and processors sum; in four "
-        "parts a part is copied while others are exchanged. \"Straight\" stands for the best that "
-        "NCCL could do: nothing is copied, and sums cost nothing. The dashed line is computing "
-        f"alone on a V100: {gpu.PASSES} times the flops of a forward pass, at "
-        f"{gpu.OTHERS_FLOP_PER_S / 1e12:g} TFLOP/s, VGG11 at "
-        f"{gpu.FLOP_PER_S['vgg11'] / 1e12:g}, as a public benchmark has it of ResNet-152 and "
-        "VGG16; for AlexNet that is a guess.",
+        "The ring between nodes of one GPU each. Over an MPI a message is copied to the host and "
+        f"back, at {COPY_BYTES_PER_S / 1e9:g} GB/s each way, and processors sum. With four parts, "
+        "one part is copied while others are exchanged. \"Straight\" stands for the best that NCCL "
+        "could do: nothing is copied, and sums cost nothing. The dashed line is computing alone on "
+        f"a V100: {gpu.PASSES} times the flops of a forward pass, at "
+        f"{gpu.OTHERS_FLOP_PER_S / 1e12:g} TFLOP/s, VGG11 at {gpu.FLOP_PER_S['vgg11'] / 1e12:g}, "
+        "the rates of ResNet-152 and VGG16 in a public benchmark. The rate for AlexNet is a guess.",
         tuple(panel(name, pictures) for pictures in PICTURES for name in PUBLISHED), drawn="bars")

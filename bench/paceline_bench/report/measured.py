@@ -20,11 +20,11 @@ NEEDED = ("machine", "date", "command", "records")
 
 def nothing(page):
     """The text of a figure that no file measures."""
-    missing = ("No file that was read measures this figure." if RESULTS.is_dir() else
+    missing = ("No file has measurements of this figure." if RESULTS.is_dir() else
                "This installation has no measurements; Paceline's repository keeps some in "
                "bench/results.")
     return (f"{missing} `paceline report {page} --lab` prints the commands that measure it, and "
-            "--measured FILE takes what they write.")
+            "--measured FILE reads their files.")
 
 
 def rows_of(name):

@@ -1,4 +1,4 @@
-"""`paceline report` without a name: the reports, and which of them has which figure or table."""
+"""`paceline report` without a name: lists the reports, and the report of each figure or table."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ REPORTS = {
     "ring": "a pipelined ring, an MPI's allreduce, a plain ring",
     "device": "linear pipelines between devices",
     "dag": "KVStore and BSP-SGD: epochs, accuracy, loss, profile",
-    "training": "other allreduces in Horovod's loop, and in DDP's",
-    "arrival": "ranks that enter one after the other",
+    "training": "training with Horovod and DDP, over other allreduces",
+    "arrival": "ranks that enter at different times",
 }
 DOCUMENTS = {
     "pipelining": "A. Castelló and others: pipelined MPI allreduce in training, 2021",
@@ -113,7 +113,7 @@ ROWS = (
 
 
 def reports():
-    """The list of reports."""
+    """The table of reports."""
     out = Table.grid(padding=(0, 2, 0, 0))
     for name, about in REPORTS.items():
         out.add_row(f"paceline report {name}", about)

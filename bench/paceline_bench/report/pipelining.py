@@ -12,14 +12,15 @@ from paceline_bench.report.simulated import Way, line, over_ranks, panel
 
 TITLE = "Pipelining of collectives"
 ABOUT = (
-    "The time of an allreduce depends on the algorithm, and on whether the message is cut: then "
-    "the arithmetic of one segment goes on under the transfer of the next. These are the figures 1 "
-    "to 7 and 11 to 14 of a publication that showed so by several concurrent MPI_Iallreduce, with "
-    "this library's schedules under models of its networks, and measured where files are given.",
-    "Rates are the message by the time, as there: all that is sent is more. The bound is what the "
-    "links allow when every node sends and receives all the time and nothing is added up. In the "
-    "model a blocking and a non-blocking collective are the same line; MPIs differ there, so that "
-    "measured lines have both.",
+    "The time of an allreduce depends on the algorithm, and on segments: the arithmetic of one "
+    "segment overlaps with the transfer of the next. This page has figures 1 to 7 and 11 to 14 of "
+    "a publication that measured this with several concurrent MPI_Iallreduce. Lines are this "
+    "library's schedules, simulated under models of the published networks, and measurements from "
+    "files.",
+    "Rates are bytes of the message over time, as in the publication; ranks send more bytes than "
+    "that. The bound is the rate when every node sends and receives all the time, without "
+    "arithmetic. In the model blocking and non-blocking collectives are one line; MPIs differ "
+    "there, so measurements have both.",
 )
 SEGMENTS = (1, 2, 4, 6, 8)
 SEGMENT_BYTES = tuple(n << 20 for n in (1, 2, 4, 8, 32))
@@ -55,10 +56,11 @@ def algorithms(files, largest):
         made += [replace(one, title=f"{one.title}: {which}") for one in of_ranks]
     return figure(
         "figure 1", "which algorithm",
-        "Not cut. Long messages want an algorithm that sends 2 (p-1)/p of the message: ring, "
-        "rabenseifner and circulant while p is a power of two. With 9 ranks those that halve the "
-        "ranks pay for the ninth, the ring does not. The time of circulant with 9 ranks depends on "
-        "how the message divides: blocks that differ by one element are served in another order.",
+        "Without segments. Long messages need an algorithm that sends 2 (p-1)/p of the message: "
+        "ring, rabenseifner and circulant if p is a power of two. With 9 ranks, algorithms that "
+        "halve the ranks take longer for the ninth; the ring does not. The time of circulant with "
+        "9 ranks depends on the division of the message: blocks that differ by one element are "
+        "sent in another order.",
         made, measured.panels(files, "allreduce", measured.whole))
 
 
@@ -71,8 +73,8 @@ def fixed_size(files, largest):
         made += [panel(ways, ranks, sizes(largest), networks.EDR) for ranks in (8, 9)]
     return figure(
         "figure 2", "segments of a fixed size",
-        "1 to 32 MiB, all at once. Segments that are too short pay their start-up over and over, "
-        "however long the message is, which is why a fixed number was preferred.",
+        "1 to 32 MiB, all at once. Segments that are too short repeat their start-up many times, "
+        "however long the message is; the publication therefore prefers a fixed number.",
         made, measured.panels(files, "allreduce", lambda file, row: measured.by_size(file, row)
                               and cuts_by_size(file, row)))
 
@@ -95,8 +97,8 @@ def fixed_number(files, largest):
             for name in ("rabenseifner", "ring") for ranks in (8, 9)]
     return figure(
         "figure 3", "a fixed number of segments",
-        "2, 4, 6 and 8 at once against one. Two are most of the gain: one is added up while the "
-        "other one travels.", made,
+        "2, 4, 6 and 8 segments at once against one. Two segments already give most of the gain: "
+        "one is added up while the other is sent.", made,
         measured.panels(files, "allreduce", lambda file, row: measured.by_number(file, row)
                         and cuts_by_number(file, row)))
 
@@ -114,9 +116,9 @@ def source_of_gains(files, largest):
     return figure(
         "figure 4", "where the gain comes from",
         "Each algorithm also without its arithmetic (\"no reduce\", whose results are wrong by "
-        "design). The time between both lines is arithmetic that no transfer hides: published were "
-        "28 to 37 % of the time without segments, and less than 14 % with four. Here, simulated: "
-        f"{shares(made)}.",
+        "design). The difference of both lines is arithmetic that no transfer hides: in the "
+        "publication 28 to 37 % of the time without segments, and less than 14 % with four. Here, "
+        f"simulated: {shares(made)}.",
         made, measured.panels(files, "allreduce", measured.with_and_without))
 
 
@@ -135,16 +137,16 @@ def other_collectives(files, largest):
     """Figures 5 to 7."""
     table = (
         ("figure 5", "allgather", "linear",
-         "A negative result, as published: in the linear algorithm every rank sends to all others "
-         "anyhow, and nothing is added up. Segments are more messages and no more overlap. "
-         "Measured lines may gain where an MPI announces long messages, and not segments."),
+         "A negative result, as in the publication: in the linear algorithm every rank sends to "
+         "all others at once, without arithmetic. Segments are more messages, and add no overlap. "
+         "Measured lines may gain if an MPI announces long messages but not segments."),
         ("figure 6", "broadcast", "chain",
          "In a chain a rank passes a segment on while the next one comes: without segments the "
          "message travels p - 1 times, one after the other."),
         ("figure 7", "reduce_scatter", "ring",
-         "The gain is that of the arithmetic, as in allreduce. Published was Open MPI's only "
+         "The gain comes from the arithmetic, as in allreduce. The publication has Open MPI's only "
          "algorithm, a reduction to one rank and a linear scatter, which gains less; this library "
-         "has none such."))
+         "has no such algorithm."))
     return [figure(
         name, f"{collective}, {algorithm}", about,
         [panel(cut(collective, algorithm), ranks, sizes(largest), networks.EDR)
@@ -160,9 +162,9 @@ def libraries(files):
                "Blocking, non-blocking and in several non-blocking calls at once.", [],
                measured.panels(files, "allreduce", measured.of_mpi("MPICH", "Intel MPI"))),
         figure("figure 12", "Open MPI, its own choice",
-               "The same. Published was version 4.0, whose non-blocking allreduce has no choice "
-               "of algorithm; the version of a file is in its panel's title. Input and "
-               "output are two buffers where its command has --separate, as published: in place, "
+               "The same. The publication has version 4.0, whose non-blocking allreduce has no "
+               "choice of algorithm; the title of a panel has the version of its file. Files made "
+               "with --separate have separate inputs and outputs, as in the publication: in place, "
                "the non-blocking allreduce of Open MPI is a binomial tree.", [],
                measured.panels(files, "allreduce", measured.of_mpi("Open MPI")))]
 
@@ -173,16 +175,15 @@ def other_networks(largest):
     return [
         replace(figure(
             "figure 13", "an older network, 8 and 15 nodes",
-            "Slower links and slower processors; the same picture. With 15 ranks the halving of "
-            "rabenseifner costs it half.",
+            "Slower links and slower processors give the same result. With 15 ranks rabenseifner "
+            "loses half of its rate, since it halves the ranks.",
             [panel(cut("allreduce", name), ranks, sizes(largest), networks.QDR)
              for name in ("rabenseifner", "ring") for ranks in (8, 15)], []), missing=none),
         replace(figure(
             "figure 14", "groups of nodes, 30 and 32 ranks",
             "A machine like a dragonfly: links between groups are scarce. The model has one port "
-            "for each group; which way a message takes, and others on that way, it does not know. "
-            "A ring crosses each border once and keeps most of its rate, exchanges at a distance "
-            "all meet at the borders.",
+            "for each group, and no routes or contention on them. A ring crosses each border once "
+            "and keeps most of its rate; exchanges between distant ranks all share the borders.",
             [panel([Way("allreduce", name, segments) for name in ("ring", "rabenseifner")
                     for segments in (1, 4, 8)], ranks, sizes(largest),
                    networks.DRAGONFLY) for ranks in (30, 32)], []), missing=none)]
@@ -192,12 +193,12 @@ def growing(most_ranks):
     """Up to 1024 ranks, beyond the publication."""
     ranks = [1 << power for power in range(3, most_ranks.bit_length())]
     ways = {way: [p for p in ranks if p <= most] for way, most in GROWING.items()}
-    lacking = ("Left out: more than four segments, and a ring in four segments beyond 256 ranks, "
-               "each of which would take longer to simulate than all the rest.")
+    lacking = ("Left out: more than four segments, and a ring in four segments beyond 256 ranks. "
+               "Each would take longer to simulate than all the rest.")
     return replace(figure(
         "growth", "on to 1024 ranks",
-        "64 MiB. A ring of p ranks sends 2 (p-1) times: its segments become too short to be worth "
-        "their start-up, and rabenseifner, with 2 log p, takes over.",
+        "64 MiB. A ring of p ranks sends 2 (p-1) times: its blocks become too short for their "
+        "start-up, and rabenseifner, which sends 2 log p times, is faster.",
         [over_ranks(ways, SCALED_BYTES, networks.EDR)], []), missing=lacking)
 
 

@@ -14,11 +14,11 @@ from paceline_bench.report.simulated import ELEMENT, Way, bound_s, line
 
 TITLE = "A ring as a software pipeline"
 ABOUT = (
-    "Allreduce on 8 ranks: what this library chooses, the MPI's own, and a ring as one writes it "
-    "over MPI_Sendrecv, a whole block at a time and its sum afterwards. Published were 256 MB over "
-    "two links of 56 Gbit/s; of ten runs the median and its interval.",
-    "In the lab the message is shorter, since its links are 200 Mbit/s: what is compared is the "
-    "fraction of the bound.",
+    "Allreduce on 8 ranks: this library's choice, the MPI's own, and a plain ring over "
+    "MPI_Sendrecv, which sends a whole block at a time and sums it afterwards. The publication has "
+    "256 MB over two links of 56 Gbit/s, with the median of ten runs and its interval.",
+    "In the lab the message is shorter, since links have 200 Mbit/s: compare fractions of the "
+    "bound.",
 )
 RANKS, BYTES = 8, 256_000_000
 CHOSEN, PLAIN, OWN = (measured.WORDS[name] for name in (
@@ -75,18 +75,18 @@ def make(files):
                    for wanted in (takes, not_warmed_up))
     return [
         Figure("at the published rates", "simulated",
-               "A model has no spread: the same schedule takes the same time again. No MPI is "
-               "modelled; algorithms that MPIs take stand in for them. The rate of one link is "
-               "taken, since the fastest published run, 97 ms, is that of one.",
+               "A model has no spread: a schedule always takes the same time. Algorithms that MPIs "
+               "use stand for the MPIs. The model has the rate of one link, since the fastest "
+               "published run, 97 ms, fits one link.",
                (at_published_rates(),), drawn="bars"),
         Figure("measured", "the median and its 95 % interval",
-               "Between the whiskers lies the median of all runs, with a confidence of 95 %; "
-               "nothing is assumed about the shape of the noise. The dashed line is the bound.",
+               "Whiskers are the 95 % interval of the median over all runs, without assumptions "
+               "about the noise. The dashed line is the bound.",
                tuple(found), "" if found else measured.nothing("ring"), drawn="bars"),
         Figure("not warmed up", "the first ten calls of new processes",
-               "Each library alone in processes that were just started. Bars are the median of all "
-               "ten, whiskers the fastest and the slowest call. The right whisker includes what "
-               "a library opens, registers or compiles when it is first called.",
+               "Each library alone, in new processes. Bars are the median of ten calls, and "
+               "whiskers the fastest and the slowest call. The right whisker includes the work "
+               "that a library does at its first call: opening, registering or compiling.",
                tuple(cold), "" if cold else measured.nothing("ring"), drawn="bars")]
 
 

@@ -100,7 +100,7 @@ def synthetic(side, seed, classes):
     if not side:
         text = torch.randint(gpt.LETTERS, (SYNTHETIC, gpt.CONTEXT + 1), generator=dice)
         return split(text.to(torch.uint8), torch.zeros(SYNTHETIC, dtype=torch.int64), gpt.LETTERS,
-                     "synthetic: bytes by chance, of which nothing can be learnt", False)
+                     "synthetic: random bytes, from which nothing can be learnt", False)
     small = min(side, SIDE)  # what is larger is made so batch by batch
     prototypes = torch.randn(classes, 3, small, small, generator=dice)
     labels = torch.randint(classes, (SYNTHETIC,), generator=dice)

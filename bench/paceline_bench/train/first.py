@@ -56,9 +56,9 @@ def about():
     ways = ", ".join(f"{way} over {over}" for way, over in WAYS)
     return (f"Trains a small ResNet ({SPEC['model']}) on handwritten digits of scikit-learn on "
             f"{RANKS} ranks of this machine, {SPEC['epochs']} epochs in each of {len(WAYS)} ways: "
-            f"{ways}. That takes {SECONDS} s at most from the first step on. At the end:"
-            f" a table, and a picture, {PICTURE}. `paceline train --help` says what else "
-            "there is.")
+            f"{ways}. That takes at most {SECONDS} s from the first step on. At the end it prints"
+            f" a table and writes a picture, {PICTURE}. `paceline train --help` lists more "
+            "options.")
 
 
 def run(turns):
@@ -98,12 +98,12 @@ def end(tries, out):
     if tries:
         out.print()
         out.print(table(tries))
-        out.print("computing, exchange: what a step takes of each alone; hidden: how much of the "
-                  "exchange goes on behind computing. One run each: no verdict.", highlight=False)
+        out.print("computing, exchange: time of a step with each alone; hidden: share of the "
+                  "exchange that computing hides. One run each: no verdict.", highlight=False)
     for one in tries:
         if len(one.epochs) < SPEC["epochs"]:
             out.print(f"{one.label} had time for {len(one.epochs)} of {SPEC['epochs']} epochs; its "
-                      "accuracy is of that early.", highlight=False)
+                      "accuracy is that of the last one.", highlight=False)
     panels = [(f"{one.label}: the last step of {RANKS} ranks", one.ranks)
               for one in tries if one.ranks]
     if panels:

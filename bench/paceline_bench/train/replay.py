@@ -101,8 +101,8 @@ def steps_of(models, ratio, compute_s, bound_s):
         nbytes = sum(ELEMENT * row[1] for row in record["keys"])
         seconds = compute_s or ratio * bound_s(nbytes)
         if not seconds > 0:
-            raise UsageError("train: replay: without a lab there are no links to go by: say how "
-                             "long a step computes, --compute-s.")
+            raise UsageError("train: replay: without a lab there are no links for --ratio; pass "
+                             "the computing time of a step with --compute-s.")
         found[Path(name).stem] = perfect.step_of(record, seconds)
     return found
 
@@ -115,7 +115,7 @@ def check_ways(ways, mpi):
             raise UsageError(
                 f"train: replay: there is no way {way!r}; ways are {', '.join(known)}.")
         if "mpi" in way and not mpi:
-            raise UsageError(f"train: replay: {way} needs an MPI; leave out --no-mpi.")
+            raise UsageError(f"train: replay: {way} needs an MPI; pass --mpi.")
         if way.partition(":")[2] in RINGS and mpi["abi"] != OPENMPI:
             raise UsageError(f"train: replay: {way} is Open MPI's own ring; the MPI is "
                              f"{mpi['kind']}.")

@@ -63,7 +63,7 @@ def why(status, failed, said):
                 f"{name}.{hint}")
     if failed:
         return failed[0]
-    tail = "\n".join(said[-TAIL_LINES:]) or "(they said nothing)"
+    tail = "\n".join(said[-TAIL_LINES:]) or "(they wrote nothing)"
     return f"train: the ranks failed (exit status {status}). Their last lines:\n{tail}"
 
 

@@ -31,8 +31,8 @@ def check(name, over, collectives):
         if word not in words:
             raise UsageError(f"train: there is no {what} {word!r}; there are {', '.join(words)}.")
     if over != "paceline" and name not in BOTH:
-        raise UsageError(f"train: {name} over {over}: its calls are under way beside each other, "
-                         f"which is Paceline's. Over {over} there are {', '.join(BOTH)}.")
+        raise UsageError(f"train: {name} over {over}: it needs several calls under way, which only "
+                         f"Paceline has. Over {over} there are {', '.join(BOTH)}.")
     if collectives and (over != "paceline" or not name.startswith("bsp")):
         raise UsageError("train: --collectives is for bsp1, bsp2 and bsp3 over paceline.")
     if collectives:

@@ -11,17 +11,17 @@ import click
 # name -> (module, what the list of commands says). Modules are imported when they are needed, so
 # that `paceline --help` is quick.
 COMMANDS = {
-    "hello": ("paceline.cli.hello", "See in half a minute what Paceline does for a training step."),
+    "hello": ("paceline.cli.hello", "Time a training step over Paceline and gloo, in 30 s."),
     "run": ("paceline.cli.run", "Start a program on several ranks of this machine."),
     "preload": ("paceline.cli.preload", "Print the path of the drop-in library for MPI programs."),
-    "doctor": ("paceline.cli.doctor", "Look for what would keep Paceline from working here."),
-    "info": ("paceline.cli.info", "Show what a bug report should say of this installation."),
-    "options": ("paceline.cli.options", "List every option, its value, and where that comes from."),
-    "verify": ("paceline.cli.verify", "Prove that the algorithms do what they promise."),
-    "draw": ("paceline.cli.draw", "Show in time and space what a collective does."),
+    "doctor": ("paceline.cli.doctor", "Check this machine and installation for problems."),
+    "info": ("paceline.cli.info", "Print the facts that a bug report needs."),
+    "options": ("paceline.cli.options", "List every option, its value, and the value's origin."),
+    "verify": ("paceline.cli.verify", "Prove that the algorithms are correct."),
+    "draw": ("paceline.cli.draw", "Draw what each rank does in a collective, over time."),
     "explain": ("paceline.cli.explain", "Show which algorithm a call takes, and why."),
-    "simulate": ("paceline.cli.simulate", "Simulate collectives, also with ranks that come late."),
-    "profile": ("paceline.cli.profile", "Show when ranks enter collectives, and which are late."),
+    "simulate": ("paceline.cli.simulate", "Simulate collectives, also with late ranks."),
+    "profile": ("paceline.cli.profile", "Record when ranks enter collectives; show late ranks."),
 }
 # Entry points of this group add commands: each names a table like COMMANDS.
 GROUP = "paceline.commands"
@@ -50,7 +50,7 @@ class Commands(click.Group):
         if row:
             return importlib.import_module(row[0]).command
         if name in LABORATORY:
-            raise click.UsageError(f"`paceline {name}` is in a package of its own: "
+            raise click.UsageError(f"`paceline {name}` is part of the package paceline-bench: "
                                    "pip install ./bench in a clone")
         from paceline import _core
 
@@ -73,14 +73,14 @@ def show_version(context, option, wanted):
 
 
 def show_pkgconfig(context, option, wanted):
-    """Prints where the wheel's pkg-config file lies, and ends."""
+    """Prints the folder of the wheel's pkg-config file, and ends."""
     if wanted and not context.resilient_parsing:
         from paceline.errors import ResourceError
 
         folder = Path(__file__).parents[1] / "native/lib/pkgconfig"
         if not folder.exists():
             raise ResourceError(
-                "--pkgconfigdir: this is a source tree; the C library of its build is installed by "
+                "--pkgconfigdir: this is a source tree, not a wheel. Install its C library by "
                 "`cmake --install build/release --component capi --prefix DIR`.")
         click.echo(folder)
         context.exit()
@@ -95,13 +95,13 @@ def show_pkgconfig(context, option, wanted):
 )
 @click.option(
     "--pkgconfigdir", is_flag=True, is_eager=True, expose_value=False, callback=show_pkgconfig,
-    help="Show where paceline.pc lies, which C compilers want, and exit.",
+    help="Print the folder of paceline.pc, for pkg-config, and exit.",
 )
 def cli():
     """Collective communication for data-parallel training: pipelined, proven, measured.
 
-    New here? `paceline doctor` looks at this machine, `paceline draw allreduce` shows what the
-    library does, and `paceline run -n 2 script.py` runs your program on two ranks.
+    To start: `paceline doctor` checks this machine, `paceline draw allreduce` draws a collective,
+    and `paceline run -n 2 script.py` runs your program on two ranks.
     """
 
 

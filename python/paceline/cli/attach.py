@@ -1,4 +1,4 @@
-"""Checks if ranks of a world here would copy from each other's memory, and what stops it."""
+"""Checks if ranks on this machine can copy from each other's memory."""
 
 import ctypes
 import subprocess
@@ -27,7 +27,7 @@ REASONS = {
 
 
 def trouble():
-    """Why the system copies nothing; empty: it would."""
+    """The reason why ranks here cannot copy from each other's memory; empty if they can."""
     if _core.option("single_copy") == "off":
         return "PACELINE_SINGLE_COPY=off"
     place = ctypes.create_string_buffer(8)

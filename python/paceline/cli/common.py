@@ -26,10 +26,10 @@ def kept_figures(file):
     """Describes the machine file's figures (_core.machine_file()) for choices between nodes."""
     machines = file["machines"]
     if not machines:
-        return f"the first start measures, and keeps what it finds in {file['path']}"
+        return f"the first start measures the links, and keeps the figures in {file['path']}"
     last = machines[0]
     number = f"{len(machines)} layout{'s' if len(machines) > 1 else ''}"
-    return (f"what starts have measured is kept in {file['path']}: {number}, the last of "
+    return (f"measured figures are kept in {file['path']}: {number}, the last of "
             f"{last['ranks']} ranks on {last['nodes']} nodes on {last['day']}: "
             f"{_core.machine(last['settings'])}")
 
@@ -75,8 +75,8 @@ class Sizes(click.ParamType):
         """first, first * factor, ... up to and with last."""
         if not 1 <= first <= last or factor < 2:
             self.fail(
-                "a range goes upwards from at least 1 byte: 8..64MiB doubles, 8..64MiB*4 takes "
-                "every second size.", parameter, context,
+                "a range goes from a smaller size to a larger one, from 1 byte on: 8..64MiB "
+                "doubles the size each time, 8..64MiB*4 multiplies it by 4.", parameter, context,
             )
         sizes = []
         while first < last:
@@ -121,7 +121,7 @@ class Collective(click.Choice):
         return "COLLECTIVE"
 
     def get_invalid_choice_message(self, value, ctx=None):
-        """The list, and which of them was meant."""
+        """The list, and the name that was probably meant."""
         near = _core.did_you_mean(value, ", ".join(self.choices))
         return super().get_invalid_choice_message(value, ctx) + near
 
@@ -148,7 +148,7 @@ class Segments(click.ParamType):
 
 
 class Numbers(Number):
-    """Whole numbers between two, each once: a list."""
+    """A list of whole numbers between limits, each once."""
 
     def convert(self, value, parameter, context):
         if not isinstance(value, str):
@@ -183,7 +183,7 @@ def write_json(content, file, out):
 def knob_options(command):
     """Adds --radix and --blocks, which some algorithms leave open."""
     for name, text in (
-        ("blocks", "Blocks that the named algorithm cuts the message into; 0 = chosen."),
+        ("blocks", "Number of blocks that the named algorithm cuts the message into; 0 = chosen."),
         ("radix", "Radix of the named algorithm's tree or hypercube; 0 = chosen."),
     ):
         most = {"blocks": 4096, "radix": 16}[name]
@@ -192,7 +192,7 @@ def knob_options(command):
 
 
 def details(choice, window=True):
-    """A choice's cut as text: ", radix 3, 8 segments, 6 at a time"."""
+    """The cut of a choice as text: ", radix 3, 8 segments, 6 at a time"."""
     parts = []
     if choice["radix"]:
         parts.append(f"radix {choice['radix']}")
@@ -207,7 +207,7 @@ def details(choice, window=True):
 
 
 def world_options(*without):
-    """Adds a flag for each option that any user may set; see `set_options`."""
+    """Adds a flag for each option that users set, but for those in `without`; see `set_options`."""
 
     def add(command):
         for row in reversed(_core.options()):
@@ -223,7 +223,7 @@ def world_options(*without):
 
 
 def check_option(context, parameter, value):
-    """The one spelling of a value given as a flag, or None."""
+    """The checked value of a flag in its standard spelling, or None."""
     if value is None:
         return None
     try:
@@ -233,7 +233,7 @@ def check_option(context, parameter, value):
 
 
 def set_options(values):
-    """Puts flags into the environment, from where this process and the ranks take them."""
+    """Sets the variables of these flags, which this process and its ranks then read."""
     variables = {row["name"]: row["variable"] for row in _core.options()}
     for name, value in values.items():
         if value is not None:

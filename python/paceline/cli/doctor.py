@@ -1,4 +1,4 @@
-"""`paceline doctor`: finds what would keep Paceline from working here, and says what to do."""
+"""`paceline doctor`: checks this machine and installation, and says what to do."""
 
 import ctypes
 import errno
@@ -28,7 +28,7 @@ PIDFD_OPEN = 434  # the same number on every architecture
 
 @dataclass
 class Finding:
-    """One line: the state, and what to do if it is not well."""
+    """One line of the report: a state, and advice if it is not ok."""
 
     subject: str
     state: str  # ok, warn, fail
@@ -37,7 +37,7 @@ class Finding:
 
 
 def core(ranks):
-    """Checks that the compiled core is there, and which kernels it takes."""
+    """Checks that the compiled core loads; reports the kernels that it uses."""
     version = provenance.version_of("paceline") or "not installed"
     targets = _core.kernel_targets()
     best = targets[-1]
@@ -60,15 +60,15 @@ def cores(ranks):
 
 
 def load(ranks):
-    """Looks for a moment if other programs keep the cores busy."""
+    """Measures for a moment if other programs keep the cores busy."""
     watch = busy.Watch()
     time.sleep(LOOK_S)
     others = watch.cores()
     text = f"other programs use {others:.1f} of {os.cpu_count()} cores now"
     if busy.leaves_too_little(others, ranks):
         return Finding("load", "warn", f"{text}; {ranks} ranks come on top",
-                       "This machine is busy: programs take turns with the ranks, collectives take "
-                       "longer, some of them many times, and the times below say little.")
+                       "This machine is busy: other programs take cores from the ranks, so that "
+                       "collectives take longer, and the times below say little.")
     return Finding("load", "ok", text)
 
 
@@ -85,7 +85,7 @@ def shared_memory(ranks):
     text = f"{folder}: {_core.human_bytes(free)} free of {_core.human_bytes(size)}"
     if free < LEAST_FREE:
         return Finding("shared memory", "fail", text,
-                       "Free some of it (ls -l shows whose it is), or set PACELINE_SHM_DIR.")
+                       "Delete files there (ls -l shows their owners), or set PACELINE_SHM_DIR.")
     if free < wanted:
         return Finding("shared memory", "warn", f"{text}; shm_bytes is {_core.human_bytes(wanted)}",
                        "Enlarge it (docker run --shm-size=1g), or set PACELINE_SHM_BYTES lower.")
@@ -133,7 +133,7 @@ def machine(ranks):
         return kept_figures(_core.machine_file())
     text = f"between nodes {assumed}"
     if asked == "probe":
-        text = ("between nodes measured as ranks join, as PACELINE_MACHINE says; where that "
+        text = ("between nodes measured at every start (PACELINE_MACHINE=probe); where that "
                 f"fails, {assumed}")
     elif asked == "usual":
         text += "; PACELINE_MACHINE=auto measures their links at the first start"
@@ -144,7 +144,7 @@ def kept_figures(file):
     """Reports the figures of the machine file, and checks that a start could write it."""
     if file["trouble"]:
         return Finding("machine", "warn", f"between nodes every start measures: {file['trouble']}",
-                       "Remove it, or set PACELINE_MACHINE_DIR to a folder of yours.")
+                       "Remove the file, or set PACELINE_MACHINE_DIR to a folder of yours.")
     folder = os.path.dirname(file["path"])
     while not os.path.exists(folder):
         folder = os.path.dirname(folder)
@@ -155,7 +155,7 @@ def kept_figures(file):
 
 
 def single_copies(ranks):
-    """Checks if ranks would copy from one's memory straight into another's."""
+    """Checks if ranks can copy straight from one's memory into another's."""
     trouble = attach.trouble()
     text = ("broadcasts from 1 MiB on between 2 ranks, by cross-memory attach" if not trouble
             else f"none; no cross-memory attach: {trouble}")
@@ -170,14 +170,14 @@ def process_handles(ranks):
         os.close(handle)
         return Finding("dead peers", "ok", "pidfd_open: noticed at once")
     return Finding("dead peers", "warn", f"pidfd_open: {errno.errorcode[ctypes.get_errno()]}",
-                   "Linux 5.3 has it; without it a dead rank is found by its number in /proc.")
+                   "Linux 5.3 or newer has it; without it ranks look for a dead peer in /proc.")
 
 
 def torch(ranks):
     """Checks that torch is a known version, and that it knows Paceline."""
     found = provenance.version_of("torch")
     if found is None:
-        return Finding("torch", "ok", "not installed: only paceline.Communicator is to be had")
+        return Finding("torch", "ok", "not installed: paceline.torch is not available")
     oldest, newest = provenance.TORCH
     if provenance.minor(found) and provenance.minor(found) < provenance.minor(oldest):
         return Finding("torch", "fail", f"torch {found} is older than {oldest}",
@@ -202,27 +202,28 @@ def torch(ranks):
 
 
 def mpi(ranks):
-    """Reports the MPI that would be taken under mpiexec, and between machines."""
+    """Reports the MPI that Paceline would load under mpiexec, and between nodes."""
     from paceline import mpi as chosen
 
     try:
         which, version = chosen.describe()
     except Error as error:
         return Finding("MPI", "fail", str(error), "Correct or unset PACELINE_MPI and "
-                       "MPI4PY_LIBMPI; without them one is looked for.")
+                       "MPI4PY_LIBMPI; without them Paceline looks for an MPI.")
     if not which:
-        return Finding("MPI", "ok", "none found; one machine needs none",
-                       "For several: pip install 'paceline[mpi]', or PACELINE_MPI=.../libmpi.so.")
+        return Finding("MPI", "ok", "none found; ranks on one machine need none",
+                       "For several machines: pip install 'paceline[mpi]', or "
+                       "PACELINE_MPI=.../libmpi.so.")
     return Finding("MPI", "ok", f"{version}: {which}", _advice(version))
 
 
 def _advice(version):
-    """Advice that makes this MPI faster, if only its launcher can follow it."""
+    """Advice for a faster MPI, where only its launcher can set what it takes."""
     room = "FI_OFI_RXM_BUFFER_SIZE"
     if "Intel" not in version or room in os.environ:
         return ""
-    return (f"Between nodes, mpiexec -genv {room} 17408 lets 16 KiB and our header go in one "
-            "message, where I_MPI_DEBUG=3 names a provider with ofi_rxm.")
+    return (f"Between nodes, mpiexec -genv {room} 17408 puts 16 KiB and Paceline's header "
+            "into one message; do so if I_MPI_DEBUG=3 names a provider with ofi_rxm.")
 
 
 def devices(ranks):
@@ -233,7 +234,7 @@ def devices(ranks):
 
 
 def variables(ranks):
-    """Reports options that are wrong, and variables that name no option."""
+    """Reports options with wrong values, and variables that name no option."""
     wrong = [row["error"] for row in _core.options() if row["error"]]
     if wrong:
         return Finding("options", "fail", wrong[0], "Correct or unset the variable.")
@@ -282,15 +283,17 @@ def compare_records(folder):
 
 @click.command("doctor")
 @click.option("--ranks", "-n", default=2, show_default=True, type=Number(1, 256),
-              help="For how many ranks on this machine.")
+              help="Number of ranks to check this machine for.")
 @click.option("--record", "folder", metavar="DIR",
-              help="Compare the flight records that ranks have left in a folder instead.")
+              help="Compare the flight records in this folder instead.")
 def command(ranks, folder):
-    """Look for what would keep Paceline from working here.
+    """Check this machine and installation for problems.
 
-    Each line is ok, a warning or a failure, with what to do about it. The exit status is 1 if
-    there is a failure. With --record: which ranks called something else, are missing, or wait for
-    which others, from what the ranks have written to PACELINE_RECORD_DIR.
+    Each line is ok, a warning or a failure, with advice. The exit status is 1 if there is a
+    failure.
+
+    With --record it compares the flight records that ranks wrote to PACELINE_RECORD_DIR. It shows
+    which ranks made another call, which are missing, and which wait for which.
 
     \b
     paceline doctor -n 8
@@ -314,7 +317,7 @@ def command(ranks, folder):
     out.print(table)
     if worst != "ok":
         out.print(escape({"warn": "It works, with the warnings above.",
-                          "fail": "Something above has to be mended first."}[worst]))
+                          "fail": "Correct the failures above first."}[worst]))
     return 1 if worst == "fail" else 0
 
 

@@ -36,7 +36,7 @@ class Arrivals(click.ParamType):
 
 
 def arrival_list(arrivals, ranks):
-    """Seconds by rank; ranks that are not named come at 0."""
+    """Seconds by rank; ranks that are not named enter at 0."""
     beyond = [rank for rank in arrivals if rank >= ranks]
     if beyond:
         raise click.UsageError(f"--arrivals names rank {beyond[0]}; there are {ranks} ranks.")
@@ -50,7 +50,7 @@ def simulated(world, size, machine, arrivals):
 
 
 def save(picture, svg, json, summary):
-    """Writes the files that were asked for; returns their names."""
+    """Writes the files that the options name; returns their names."""
     written = []
     if svg:
         svg.write_text(draw.to_svg(picture, WIDTH_PX, summary), encoding="utf-8")
@@ -63,41 +63,44 @@ def save(picture, svg, json, summary):
 
 @click.command("draw", epilog=COLLECTIVES)
 @click.argument("collective", type=Collective())
-@click.option("--algorithm", metavar="NAME", help="[default: what a call would take]")
+@click.option("--algorithm", metavar="NAME",
+              help="Algorithm of the collective. [default: the one that a call would take]")
 @click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 4096),
               help="Number of ranks.")
 @click.option("--root", default=0, show_default=True, type=Number(0),
               help="Root of broadcast, reduce, gather and scatter.")
 @click.option("--size", default="1MiB", show_default=True, type=Size(),
-              help="The full message: the vector, or all ranks' pieces together.")
+              help="Size of the full message: the vector, or all ranks' pieces together.")
 @click.option("--segments", default=0, type=Segments(),
-              help="Number of pipelined segments of the message, or the size of one. "
-              "[default: as a call would]")
+              help="Number of pipeline segments of the message, or the size of one: 4MiB. "
+              "[default: as a call would take]")
 @click.option("--window", default=0, type=Number(0, 1024),
-              help="Number of segments under way at a time. [default: as a call would]")
+              help="Number of segments under way at a time. [default: as a call would take]")
 @knob_options
 @click.option("--machine", default="edr-100g", show_default=True,
-              help="The model of the machine: a name, or settings such as "
+              help="Machine model: a name, or settings such as "
               "alpha_us=5,gbit_per_s=10,ranks_per_node=2; --machine list shows the names.")
 @click.option("--arrivals", type=Arrivals(), default="0",
-              help="Times at which the ranks enter: 3=1ms (rank 3 is late), or one for each rank.")
+              help="Times at which ranks enter: 3=1ms for rank 3 alone, or one time for each rank.")
 @click.option("--late", type=Ranks(), default=(), metavar="RANKS",
-              help="Ranks predicted to enter last, the latest one last: 2,5.")
-@click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
-@click.option("--measured", is_flag=True, help="Run it on this machine and draw what happened.")
+              help="Ranks that the call predicts to be late, the latest one last: 2,5.")
+@click.option("--in-place", is_flag=True, help="Use one buffer for input and output.")
+@click.option("--measured", is_flag=True,
+              help="Run the collective on this machine, and draw the measured times.")
 @file_option("--svg", help="Write the picture to this file.")
 @file_option("--json", help="Write the events to this file.")
 def command(collective, algorithm, ranks, root, size, segments, window, radix, blocks, machine,
             arrivals, late, in_place, measured, svg, json):
-    """Show in time and space what a collective does.
+    """Draw what each rank does in a collective, over time.
 
-    Time runs to the right and every rank has a lane: what it sends, what it computes, what it
-    receives. The schedule is the one that the library executes; a machine model or, with
-    --measured, this machine gives the times.
+    Time runs to the right. Every rank has a lane, which shows what it sends, computes and receives.
+    The schedule is the one that the library executes. A machine model gives the times; with
+    --measured they are measured on this machine.
 
-    If the ranks share memory and send nothing, a lane shows copies into the rank's stage, sums,
-    copies out, and the meetings. Below a measured picture, and below any of such a call, a table
-    says where each rank's time went; bytes are counted from the steps.
+    If the ranks share memory and send nothing, a lane shows copies into the rank's staging buffer,
+    sums, copies out, and signals and waits. A table below the picture then shows how each rank
+    spends its time, with the bytes that its steps read and write. A measured picture has this
+    table, too.
 
     \b
     paceline draw allreduce --algorithm ring --ranks 4 --segments 4
@@ -114,7 +117,8 @@ def command(collective, algorithm, ranks, root, size, segments, window, radix, b
     if root >= ranks:
         raise click.UsageError(f"--root is {root}; with {ranks} ranks it is 0 to {ranks - 1}.")
     if measured and late:
-        raise click.UsageError("--late is for a simulated picture; a measured call predicts.")
+        raise click.UsageError("--late goes with simulated pictures; a measured call predicts late "
+                               "ranks itself.")
     here = {} if measured else {"machine": machine}
     choice = _core.choose(
         collective, ranks, size, algorithm or "", segments, window, radix, blocks,

@@ -1,4 +1,4 @@
-"""`paceline explain`: which algorithm a call would take, why, and what the others would cost."""
+"""`paceline explain`: the algorithm that a call takes, the reason, and the costs of the others."""
 
 import click
 from rich.markup import escape
@@ -17,8 +17,8 @@ LARGEST = 1 << 30  # where the table of all decisions ends; beyond it nothing ch
 
 
 def able(collective, ranks, choice):
-    """Rows of _core.algorithms that could serve the call, and the chosen one's; then the names of
-    the others, which could only if all ranks were on one node."""
+    """Rows of _core.algorithms that can serve the call, with the chosen one's; then the names of
+    those that could serve it only if all ranks were on one node."""
     rows = [row for row in _core.algorithms(ranks, choice["group"] if choice["on_nodes"] else 1)
             if row["collective"] == collective
             and (row["canonical"] or not choice["canonical"])
@@ -31,8 +31,8 @@ def able(collective, ranks, choice):
 
 
 def candidates(collective, ranks, size, choice, where):
-    """One row per algorithm, each as it would be used; the chosen one is marked. `where`: the
-    keywords of _core.choose that say on what."""
+    """One row per algorithm, each with the cut that a call would use; the chosen one is marked.
+    `where`: keywords of _core.choose: the machine, and if the system copies between ranks."""
     machine = where["machine"]
     out = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     out.add_column("algorithm", no_wrap=True)
@@ -131,19 +131,21 @@ def table_of_all(ranks, where):
 def numbers():
     """A sentence on how the option `numbers` limits the choice; empty if it does not."""
     if _core.option("numbers") == "fast":
-        return ("numbers=fast: sums of floating types may follow the ranks predicted late, and "
-                "differ in their last bits from run to run; the choice shown assumes no late rank")
+        return ("numbers=fast: the order of floating-point sums may depend on predicted late "
+                "ranks, so that last bits differ from run to run; the choice shown assumes no late "
+                "rank")
     if _core.option("numbers") != "canonical":
         return ""
     return ("numbers=canonical: sums, products and averages of floating types take only algorithms "
-            "that add all ranks' values at once, in rank order; shown is what these take")
+            "that add all ranks' values at once, in rank order; the table shows such calls")
 
 
 def attached(trouble):
     """Says if ranks' buffers are copied straight from one to another, or why not."""
     if trouble:
         return f"not attached: {trouble}"
-    return "ranks of a node are attached: what one has is copied straight into another's memory"
+    return ("ranks of a node are attached: the system copies straight from one's memory into "
+            "another's")
 
 
 def explain_one(collective, ranks, size, choice, where, out):
@@ -162,7 +164,7 @@ def explain_one(collective, ranks, size, choice, where, out):
                   soft_wrap=True)
     far = able(collective, ranks, choice)[1]
     if far:
-        out.print(f"not here, as they need all ranks on one node: {', '.join(far)}",
+        out.print(f"left out, since they need all ranks on one node: {', '.join(far)}",
                   soft_wrap=True)
     if _core.has_op(collective) and numbers():
         out.print(numbers(), soft_wrap=True)
@@ -171,7 +173,7 @@ def explain_one(collective, ranks, size, choice, where, out):
 def explain_keys(keys, ranks, machine, of_keys, out, more):
     """The plan of auto for them."""
     if more:
-        raise click.UsageError("--keys is about the calls that auto makes; leave out the "
+        raise click.UsageError("--keys shows the calls of KVStore auto; leave out the "
                                "collective and its knobs.")
     about, plan = plan_text(keys, ranks=ranks, machine=machine, **of_keys)
     for line in f"{ranks} ranks on {_core.machine(machine)}", about, plan:
@@ -185,41 +187,46 @@ def explain_keys(keys, ranks, machine, of_keys, out, more):
               help="Size of the full message: the vector, or all ranks' pieces together.")
 @click.option("--ranks", "-n", default=4, show_default=True, type=Number(1, 1024),
               help="Number of ranks.")
-@click.option("--algorithm", default="", metavar="NAME", help="Take this algorithm.")
+@click.option("--algorithm", default="", metavar="NAME",
+              help="Explain this algorithm, not the chosen one.")
 @click.option("--segments", default=0, type=Segments(),
-              help="Cut the message into N segments, or into segments of a size; 0: chosen.")
+              help="Number of pipeline segments of the message, or the size of one: 4MiB; 0 = "
+              "chosen.")
 @click.option("--window", default=0, type=Number(0, 1024),
-              help="Segments under way at a time; 0: chosen.")
+              help="Number of segments under way at a time; 0 = chosen.")
 @knob_options
 @click.option("--machine", default="shm", show_default=True,
-              help="Choose for this machine model; shm: all ranks share a node. `paceline draw "
-              "allreduce --machine list` lists the models.")
+              help="Machine model, by name or settings; shm = all ranks share a node. `paceline "
+              "draw allreduce --machine list` lists the models.")
 @click.option("--keys", default="", metavar="NET|FILE|SIZES",
-              help="Show the plan of a KVStore of type auto for these gradients: of a recorded net "
-              "(resnet50, alexnet, vgg11, ...), of a file of `paceline train record`, or "
-              "160x1KiB,25MiB from the first layer on.")
+              help="Show the plan of a KVStore of type auto for these gradients: a recorded "
+              "network (resnet50, alexnet, vgg11, ...), a file of `paceline train record`, or "
+              "sizes from the first layer on, such as 160x1KiB,25MiB.")
 @click.option("--compute-s", default=0.0, type=click.FloatRange(0),
-              help="With --keys: seconds that a step computes; 0: as recorded, or at once.")
+              help="With --keys: seconds of computing in a step. [default: as recorded; 0 for "
+              "sizes]")
 @click.option("--cores", default=0, type=Number(0, 4096),
-              help="With --keys on one node: cores that its ranks share; 0: all of this machine.")
+              help="With --keys on one node: number of its cores. [default: those of this machine]")
 @click.option("--threads", default=1, show_default=True, type=Number(1, 4096),
-              help="With --keys on one node: threads that compute on each rank.")
-@click.option("--every-call", is_flag=True, help="With --keys: list all calls, however many.")
+              help="With --keys on one node: number of threads that compute on each rank.")
+@click.option("--every-call", is_flag=True, help="With --keys: list every call.")
 def command(collective, size, ranks, algorithm, segments, window, radix, blocks, machine, keys,
             **of_keys):
     """Show which algorithm a call takes, and why.
 
-    The choice depends only on the collective, the size, the number of ranks, the machine model and
-    whether the system copies between ranks, so all ranks make the same one. Without COLLECTIVE it
-    lists the choices of every collective, and from which size each holds. Rounds, bytes and bytes
-    combined are those of the longest path of the uncut schedule. The expected time is the price of
-    a call: between nodes the choice takes the least of its table, where a later row has to be 5 %
-    cheaper than those before it; in shared memory it takes the first row whose measured lengths
-    fit. `paceline draw` simulates the schedule. If ranks share memory and send nothing, the second
-    table counts what the steps read and write; n is the message.
+    The choice depends on the collective, the size, the number of ranks, the machine model, and
+    whether the system copies between ranks; so all ranks make the same one. Without COLLECTIVE the
+    command lists the choices for every collective, each with the size from which it holds.
 
-    With --keys it shows how a KVStore of type auto exchanges a net's gradients: the calls, when
-    they are over, and what other ways take.
+    Rounds, bytes and combined bytes count the longest path of the schedule without segments. The
+    expected time is the price of a call. Between nodes Paceline takes the cheapest algorithm of its
+    table; a later row must be 5 % cheaper than those before it. In shared memory it takes the first
+    row whose measured lengths fit. `paceline draw` simulates the schedule. If ranks share memory
+    and send nothing, a second table counts the bytes that the steps read and write; n is the
+    message.
+
+    With --keys the command shows how a KVStore of type auto exchanges the gradients of a network:
+    its calls, their predicted ends, and the predicted times of other ways.
 
     \b
     paceline explain --ranks 16 --machine edr-100g
@@ -235,7 +242,7 @@ def command(collective, size, ranks, algorithm, segments, window, radix, blocks,
     where = {"machine": machine, "attach": not trouble}
     if collective is None:
         if algorithm or segments or window or radix or blocks:
-            raise click.UsageError("an algorithm or its knobs need the collective before them.")
+            raise click.UsageError("--algorithm and its knobs need a COLLECTIVE.")
         out.print(f"{ranks} ranks on {escape(_core.machine(machine))}")
         out.print(attached(trouble))
         out.print(f"{numbers()}\n" if numbers() else "", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`paceline explain --keys`: the plan of a KVStore of type auto, before any rank is started."""
+"""`paceline explain --keys`: the plan of a KVStore of type auto, without starting ranks."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from paceline.errors import UsageError
 
 @dataclass(frozen=True)
 class Key:
-    """The facts that a plan needs of a key."""
+    """Facts about a key that a plan needs."""
 
     key: str
     number: int  # in the order of the forward pass
@@ -19,8 +19,8 @@ class Key:
 
 
 def keys_of(words, compute_s):
-    """Keys, when each one's gradient is ready (s, by number), and a sentence about that. `words`: a
-    recorded net, a file of `paceline train record`, or sizes. Raises UsageError."""
+    """Keys, the times at which their gradients are ready (s, by number), and a sentence about them.
+    `words`: a recorded network, a file of `paceline train record`, or sizes. Raises UsageError."""
     from paceline.kvstore import records
 
     if not words[:1].isdigit():
@@ -48,13 +48,13 @@ def sizes(words):
         count = int(match[1] or 1) if match else 0
         if not nbytes or not count:
             raise UsageError(f"explain: '{part}' in --keys is no size; write 64KiB, or 160x1KiB "
-                             "for so many keys of it, or a recorded net.")
+                             "for 160 keys of 1 KiB, or the name of a recorded network.")
         found += [nbytes] * count
     return found
 
 
 def plan_text(words, ranks, machine, compute_s, cores, threads, every_call):
-    """The plan that rank 0 of such a job would show."""
+    """The plan that rank 0 of such a job shows."""
     from paceline.kvstore.auto import OUTSTANDING, _is_against
     from paceline.kvstore.cores import Cores
     from paceline.kvstore.described import describe

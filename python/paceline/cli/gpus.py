@@ -7,7 +7,7 @@ from paceline.errors import Error
 def finding():
     """(state, text, advice)."""
     trouble = _core.trouble_with_cuda()
-    emulated = "paceline.device.emulated() serves programs and tests without"
+    emulated = "paceline.device.emulated() makes devices for programs and tests without a GPU"
     if trouble:
         return "ok", f"none: {trouble}", f"Tensors are on the CPU; {emulated}." \
             if "version" in trouble else ""
@@ -16,7 +16,7 @@ def finding():
         about = [found.describe(one) for one in range(found.count)]
         kernels = _core.has_cuda_kernels()
     except Error as error:
-        return "warn", str(error), f"Nothing works on devices; {emulated}."
+        return "warn", str(error), f"Collectives on devices do not work; {emulated}."
     names = {}
     for one in about:
         key = f"{one['name']} ({one['architecture']}, {_core.human_bytes(one['memory_bytes'])})"
@@ -34,10 +34,10 @@ def finding():
         text += "; all reach each other" if not apart else ""
     advice = []
     if not kernels:
-        advice.append("No reduce kernels: broadcasts work, sums do not. Build where nvcc is on the "
-                      "PATH, or set PACELINE_CUDA_KERNELS.")
+        advice.append("There are no reduce kernels: broadcasts work, sums do not. Build with nvcc "
+                      "on the PATH, or set PACELINE_CUDA_KERNELS.")
     if apart:
         pairs = ", ".join(f"{a} and {b}" for a, b in apart[:4])
-        advice.append(f"Devices {pairs} do not reach each other: algorithms that send serve them, "
-                      "and the driver copies through the host.")
+        advice.append(f"Devices {pairs} do not reach each other: only algorithms that send serve "
+                      "them, and the driver copies through the host.")
     return ("warn" if advice else "ok"), text, " ".join(advice)

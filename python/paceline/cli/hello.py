@@ -1,4 +1,4 @@
-"""`paceline hello`: what Paceline does for a training step on this machine, in a minute."""
+"""`paceline hello`: times a training step over Paceline and over gloo, in 30 s."""
 
 import datetime
 import importlib.util
@@ -27,15 +27,15 @@ TWO_LINES = """
     paceline.torch.overlap(model)          # was DistributedDataParallel(model)
 """
 ABOUT = """\
-Here gradients take about as long to exchange as to compute; a network that \
-computes longer gains less. To have this in your script:"""
+In this network gradients take about as long to exchange as to compute; a network that \
+computes longer gains less. The same in your script:"""
 NEXT = """
     paceline run -n 2 train.py     starts your script; so does torchrun
     paceline explain allreduce     shows which algorithm a call takes, and why
-    paceline doctor                looks for what would slow Paceline down
+    paceline doctor                checks this machine for problems
 """
 WITHOUT_TORCH = """
-To see a training step, install torch, then say `paceline hello` again:
+To time a training step, install torch, then run `paceline hello` again:
 
     pip install torch --extra-index-url https://download.pytorch.org/whl/cpu
 """
@@ -52,7 +52,8 @@ def run(out, what, module, ranks, folder, **environment):
     busy = leaves_too_little(others, ranks)
     if busy:
         out.print(f"This machine is busy: other programs used {others:.1f} of {os.cpu_count()} "
-                  "cores. Below is the least of rounds; say it again when it is idle.\n",
+                  "cores. The times below are the fastest rounds; run this again on an idle "
+                  "machine.\n",
                   style="yellow")
     return found, busy
 
@@ -128,14 +129,15 @@ def draw(found, profiles, file):
 
 @click.command("hello")
 @click.option("--ranks", "-n", type=Number(2, 64),
-              help="Ranks to start. [default: one a core, from 2 to 4]")
+              help="Number of ranks to start. [default: one for each core, from 2 to 4]")
 @file_option("--svg", default="paceline-hello.svg", show_default=True,
-             help="Draw a training step here.")
+             help="Write a picture of a training step to this file.")
 def command(ranks, svg):
-    """See in half a minute what Paceline does for a training step.
+    """Time a training step over Paceline and gloo, in 30 s.
 
-    Trains a network on several ranks, by turns with overlap() and under DDP over gloo, compares
-    their losses, and times allreduce beside gloo. Without torch: allreduce alone.
+    Trains a network on several ranks, by turns with paceline.torch.overlap() and with
+    DistributedDataParallel over gloo, and compares the losses. Then times allreduce beside gloo.
+    Without torch it times allreduce alone. The exit status is 1 if the losses differ.
 
     \b
     paceline hello
@@ -151,6 +153,7 @@ def command(ranks, svg):
             out.print(f"{ABOUT}\n{TWO_LINES}")
             draw(found, read_folder(folder), svg)
         show_sizes(out, ranks, *run(out, "Timing allreduce ...", "sizes", ranks, folder))
-    out.print(f"\nWhere the time of a step goes: {svg}. Next:\n{NEXT}" if torch else WITHOUT_TORCH,
+    out.print(f"\nThe picture {svg} shows how a step spends its time. "
+              f"Next:\n{NEXT}" if torch else WITHOUT_TORCH,
               soft_wrap=True)
     return 0 if same else 1

@@ -1,4 +1,4 @@
-"""`paceline info`: prints what a bug report should say of this installation, for one paste."""
+"""`paceline info`: prints the facts about this installation that a bug report needs."""
 
 import json
 import os
@@ -16,7 +16,7 @@ CONTAINERS = {"/.dockerenv": "docker", "/run/.containerenv": "podman"}
 
 
 def commit():
-    """The commit of the sources, with + where they have been changed; None for a wheel."""
+    """The commit of the sources, with + if files differ from it; None for a wheel."""
     root = Path(__file__).parents[3]
     git = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--exclude=*"]
     if not (root / ".git").exists():
@@ -34,7 +34,7 @@ def container():
 
 
 def mpi_found():
-    """The MPI that would be taken, or why there is none."""
+    """The MPI that Paceline would load, or the reason why there is none."""
     try:
         which, version = mpi.describe()
     except Error as error:
@@ -43,7 +43,7 @@ def mpi_found():
 
 
 def facts():
-    """All of it, by name. The environment adds its options alone, and never the secret."""
+    """All facts, by name. The environment gives only Paceline's options, without the secret."""
     found = provenance()
     machine, versions = found["machine"], found["versions"]
     file = _core.machine_file()
@@ -62,9 +62,11 @@ def facts():
 
 
 @click.command("info")
-@click.option("--json", "as_json", is_flag=True, help="Print the same as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
 def command(as_json):
-    """Show what a bug report should say of this installation.
+    """Print the facts that a bug report needs.
+
+    Shows versions, machine, MPI, and the options that the environment sets.
 
     \b
     paceline info --json

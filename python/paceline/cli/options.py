@@ -1,4 +1,4 @@
-"""`paceline options`: the table of options, as it is in force here."""
+"""`paceline options`: the table of options, with the values in force here."""
 
 import click
 from rich.table import Table
@@ -16,9 +16,9 @@ An option is set by its environment variable, by the keyword of the same name in
 (`paceline.init(timeout_ms=60000)`), or by a flag of the commands that start ranks
 (`paceline run --timeout-ms 60000`). A keyword wins over the variable, which wins over the default;
 an empty variable counts as not set. A size may have a unit: KiB, MiB, GiB and TiB are powers of
-1024, KB, MB, GB and TB powers of 1000. A value out of range is an error, never silently mended.
-`paceline options` shows what is in force, and `paceline doctor` names variables that begin with
-`PACELINE_` and mean nothing.
+1024, KB, MB, GB and TB powers of 1000. A value out of range is an error. `paceline options` shows
+the values in force. `paceline doctor` names variables that begin with `PACELINE_` but name no
+option.
 
 | variable | value | default | meaning |
 |---|---|---|---|
@@ -26,7 +26,7 @@ an empty variable counts as not set. A size may have a unit: KiB, MiB, GiB and T
 
 
 def markdown():
-    """docs/options.md."""
+    """The text of docs/options.md."""
     lines = []
     for row in _core.options():
         meaning = row["sentence"]
@@ -39,7 +39,7 @@ def markdown():
 
 
 def value_of(row):
-    """The value in force; in red where it is not allowed."""
+    """The value in force; a red text if the value that was set is not allowed."""
     if row["error"]:
         return Text("not allowed", style="bold red")
     value = row["value"]
@@ -52,7 +52,7 @@ def value_of(row):
 
 
 def misspelt():
-    """A sentence for each variable that is set and that no option reads."""
+    """A sentence for each PACELINE_ variable that is set but names no option."""
     known = ", ".join(row["variable"] for row in _core.options())
     return [f"{name} is set, but no option has that name.{_core.did_you_mean(name, known)}"
             for name in _core.unknown_variables()]
@@ -72,11 +72,13 @@ def table(rows):
 
 
 @click.command("options")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print the page docs/options.md.")
+@click.option("--markdown", "as_markdown", is_flag=True,
+              help="Print the text of docs/options.md.")
 def command(as_markdown):
-    """List every option, its value, and where that comes from.
+    """List every option, its value, and the value's origin.
 
-    The variable of an option is its name in capitals with PACELINE_ in front.
+    The environment variable of an option is PACELINE_ and its name in capitals. The exit status is
+    1 if a variable has a value that is not allowed.
 
     \b
     paceline options
@@ -87,7 +89,7 @@ def command(as_markdown):
         return 0
     out, rows = console(), _core.options()
     out.print(table(rows))
-    out.print("\nVariable: PACELINE_ and the name in capitals. Flag: --timeout-ms and so on.")
+    out.print("\nVariable: PACELINE_TIMEOUT_MS and so on. Flag: --timeout-ms and so on.")
     wrong = [row["error"] for row in rows if row["error"]]
     for error in wrong:
         out.print(Text(error, style="bold red"))

@@ -1,5 +1,5 @@
-"""`paceline preload`: where the drop-in library for an MPI lies. In a source tree `./dev build`
-builds it; an installed package makes it when it is asked for the first time."""
+"""`paceline preload`: prints the path of the drop-in library for an MPI. In a source tree `./dev
+build` builds it; an installed package compiles it at the first call for that MPI."""
 
 import os
 import shlex
@@ -21,7 +21,7 @@ def answer_of(mpicc):
     path = shutil.which(mpicc)
     if path is None:
         raise UsageError(
-            f"preload: there is no program '{mpicc}'. Give the path of the MPI's C compiler: "
+            f"preload: there is no program '{mpicc}'. Pass the path of the MPI's C compiler: "
             "paceline preload --mpicc PATH."
         )
     try:
@@ -30,14 +30,14 @@ def answer_of(mpicc):
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise UsageError(
-            f"preload: '{path} -show' fails ({error}); an MPI's C compiler prints there what it "
-            "calls."
+            f"preload: '{path} -show' fails ({error}); the C compiler of an MPI "
+            "prints its command there."
         ) from None
     return path, said.strip()
 
 
 def library_for(mpicc):
-    """The path of the library that was built for this MPI, or is now."""
+    """The path of the library for this MPI; an installed package builds it if it has to."""
     path, said = answer_of(mpicc)
     for note in sorted(BUILT.glob("*/mpicc.txt")):
         library = note.with_name(LIBRARY)
@@ -49,7 +49,7 @@ def library_for(mpicc):
         return preload_made.library(os.path.abspath(path), said)
     raise ResourceError(
         f"preload: no drop-in library has been built for the MPI of {os.path.abspath(path)}. In "
-        f"Paceline's source tree say: ./dev build --mpicc {shlex.quote(os.path.abspath(path))}"
+        f"Paceline's source tree run: ./dev build --mpicc {shlex.quote(os.path.abspath(path))}"
     )
 
 
@@ -59,16 +59,17 @@ def library_for(mpicc):
 def command(mpicc):
     """Print the path of the drop-in library for MPI programs.
 
-    Under LD_PRELOAD it serves the collectives of a program as it stands, in C and Fortran:
-    blocking, non-blocking and persistent ones. Every other call is the MPI's own.
-    It is compiled once for each MPI, which takes up to a minute and g++ 12 or newer, and is kept in
-    ~/.cache/paceline. In a source tree `./dev build --mpicc PATH` does that.
+    Under LD_PRELOAD the library serves the blocking, non-blocking and persistent collectives of an
+    unchanged MPI program in C or Fortran. The MPI serves every other call.
+
+    The first call for an MPI compiles the library, which takes up to a minute and g++ 12 or newer,
+    and keeps it in ~/.cache/paceline. In a source tree `./dev build --mpicc PATH` compiles it.
 
     \b
     paceline preload --mpicc mpicc.mpich
     LD_PRELOAD=$(paceline preload) mpiexec -n 2 ./app
-    PACELINE_PRELOAD=allreduce,barrier   only these; none: nothing
-    PACELINE_PRELOAD_SUMMARY=on          what was served, at MPI_Finalize
+    PACELINE_PRELOAD=allreduce,barrier   serves these alone; none serves nothing
+    PACELINE_PRELOAD_SUMMARY=on          prints a summary at MPI_Finalize
     """
     click.echo(library_for(mpicc))
     return 0

@@ -43,14 +43,14 @@ def compiler(variable, usual):
     words = shlex.split(os.environ.get(variable, "")) or [usual]
     if shutil.which(words[0]) is None:
         raise ResourceError(
-            f"preload: the drop-in library is compiled for each MPI once, and there is no compiler "
-            f"'{words[0]}' here. Install g++ 12 or newer, or name one: CC=... CXX=... paceline "
-            "preload. Once compiled, the library needs none.")
+            "preload: the drop-in library has to be compiled for this MPI, and there is no "
+            f"compiler '{words[0]}'. Install g++ 12 or newer, or name a compiler: CC=... CXX=... "
+            "paceline preload.")
     return words
 
 
 def run(*command, **options):
-    """Returns a compiler's output. Raises ResourceError with the first line that says error."""
+    """Returns a compiler's output. Raises ResourceError with the first line that holds `error`."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                               timeout=LIMIT_S, **{"input": "", **options})
@@ -62,8 +62,8 @@ def run(*command, **options):
     first = next((line for line in lines if "error" in line), lines[-1])
     raise ResourceError(
         f"preload: '{shlex.join(map(str, command[:1]))}' could not compile the drop-in library "
-        f"(exit status {done.returncode}): {first.strip()}. It takes g++ 12 or newer; CXX names "
-        "another one.")
+        f"(exit status {done.returncode}): {first.strip()}. It takes g++ 12 or newer; set CXX to "
+        "another compiler.")
 
 
 def cache():
@@ -72,8 +72,8 @@ def cache():
         value = os.environ.get(variable, "")
         if value.startswith("/"):
             return Path(value, below, "preload")
-    raise ResourceError("preload: neither XDG_CACHE_HOME nor HOME says where the compiled drop-in "
-                        "library can be kept.")
+    raise ResourceError("preload: there is no folder to keep the compiled drop-in library in. Set "
+                        "XDG_CACHE_HOME or HOME.")
 
 
 def ask_header(mpicc, flags):
@@ -82,18 +82,18 @@ def ask_header(mpicc, flags):
     try:
         text = run(*compiler("CC", "cc"), "-E", "-P", "-x", "c", *flags, "-", input=ASKS)
     except ResourceError as error:
-        raise ResourceError(f"{error} Does {mpicc} belong to an MPI with its headers?") from None
+        raise ResourceError(f"{error} Are the headers of the MPI of {mpicc} installed?") from None
     found = re.search(r"mpi (openmpi|impi|mpich) ([0-9. \"a-z]+)", text)
     if not found:
-        raise ResourceError(f"preload: the mpi.h of {mpicc} is of no MPI that is known: Open MPI, "
-                            "MPICH, Intel MPI.")
+        raise ResourceError(f"preload: the mpi.h of {mpicc} is of an unknown MPI; the drop-in "
+                            "library serves Open MPI, MPICH and Intel MPI.")
     has = [f"-D{macro}" for call, macro in FAMILIES.items()
            if re.search(rf"\bMPI_{call} *\(", text)]  # fmt: skip
     return found[1], re.sub(r'[ "]', "", found[2]), has
 
 
 def digest(*texts):
-    """Digest of these texts and of all that the wheel carries: a new version is compiled anew."""
+    """Digest of these texts and of the wheel's sources: a new version is compiled again."""
     sha = hashlib.sha256("\n".join(texts).encode())
     for path in sorted(path for path in CARRIED.rglob("*") if path.is_file()):
         sha.update(str(path.relative_to(CARRIED)).encode() + b"\0" + path.read_bytes())
@@ -101,8 +101,8 @@ def digest(*texts):
 
 
 def library(mpicc, shown):
-    """The library for this MPI, compiled now if it has not been. `shown`: what `mpicc -show`
-    says."""
+    """The library for this MPI, compiled now if it has not been. `shown`: the output of `mpicc
+    -show`."""
     flags = [word for word in shlex.split(shown) if re.match("-[ID]", word)]
     family, version, has = ask_header(mpicc, flags)
     folder = cache() / f"{family}-{version}-{digest(shown, version)}"

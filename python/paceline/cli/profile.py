@@ -19,7 +19,8 @@ LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "srun")
 
 
 def mpicc_of(program, given):
-    """The MPI compiler of the launcher that the program begins with; None: it begins with none."""
+    """The MPI compiler that belongs to the launcher with which the program begins; None without
+    one."""
     if given:
         return given
     name = Path(program[0]).name
@@ -76,7 +77,7 @@ def run(program, env):
 
 
 def show(folder, out, html, trace, json, machine):
-    """Prints the screen, and writes what else is wanted."""
+    """Prints the tables, and writes the files that options name."""
     from paceline.profiling import calls as profiles
     from paceline.profiling import terminal
     from paceline.profiling.summary import summarise
@@ -101,7 +102,7 @@ def show(folder, out, html, trace, json, machine):
 def check(program, read, machine):
     """Raises errors that concern several options together."""
     if bool(program) == bool(read):
-        raise click.UsageError("Name a PROGRAM to profile, behind --, or a folder with --read.")
+        raise click.UsageError("Pass a PROGRAM to profile after --, or a folder with --read.")
     if machine is not None:
         try:
             _core.machine(machine)
@@ -111,31 +112,31 @@ def check(program, read, machine):
 
 @click.command("profile", context_settings={"allow_interspersed_args": False})
 @click.option("--out", "-o", type=click.Path(file_okay=False, path_type=Path),
-              help="Keep the ranks' files in this folder, which must be new or empty, and which "
-              "every node reaches. [default: a temporary one]")
+              help="Keep the ranks' files in this folder. It must be new or empty, and every node "
+              "must reach it. [default: a temporary one]")
 @click.option("--read", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
-              help="Show what was recorded there, instead of running a program.")
-@file_option("--html", help="Write a page with pictures here.")
-@file_option("--trace", help="Write a trace here that ui.perfetto.dev and Chrome open.")
-@file_option("--json", help="Write everything here as JSON.")
+              help="Show the profile in this folder, instead of running a program.")
+@file_option("--html", help="Write a page with pictures to this file.")
+@file_option("--trace", help="Write a trace for ui.perfetto.dev and Chrome to this file.")
+@file_option("--json", help="Write all figures to this file as JSON.")
 @click.option("--machine", metavar="MACHINE",
-              help="Divide imbalance by what a message takes on this machine, as paceline explain "
-              "takes it, instead of by measured transfer times.")
+              help="Machine model, as paceline explain takes it. Imbalance factors are then "
+              "multiples of a message's time in this model, not of the measured transfer time.")
 @click.option("--mpicc", metavar="PATH",
-              help="The C compiler of the MPI of the program. [default: the one beside mpiexec]")
+              help="C compiler of the program's MPI. [default: the one beside mpiexec]")
 @click.option("--serve", is_flag=True,
-              help="Let the drop-in library serve a program of MPI meanwhile; else its MPI does "
-              "everything, and calls are recorded alone.")
+              help="Let the drop-in library also serve the collectives of an MPI program. "
+              "[default: it only records them]")
 @click.option("--room", type=Size(), metavar="SIZE",
-              help="Memory for a rank's records, of 56 bytes a call. [default: 16MiB]")
+              help="Memory for the records of one rank, 56 bytes for each call. [default: 16MiB]")
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- PROGRAM [ARGUMENTS]...]")
 def command(out, read, html, trace, json, machine, mpicc, serve, room, program):
-    """Show when ranks enter collectives, and which are late.
+    """Record when ranks enter collectives; show late ranks.
 
-    PROGRAM starts ranks: an MPI's mpiexec, torchrun, paceline run. All collectives of an MPI
-    program are recorded, in any language, through the library that paceline preload finds; of
-    torch and the Python API, those that Paceline serves. The exit status is the program's. A
-    program that is killed leaves what it had recorded.
+    PROGRAM is a launcher with its program: an MPI's mpiexec, torchrun, or paceline run. The library
+    of `paceline preload` records all collectives of an MPI program, in any language. In programs
+    with torch or the Python API, Paceline records the collectives that it serves itself. A program
+    that is killed leaves its records up to then. The exit status is the program's.
 
     \b
     paceline profile -- mpiexec -n 4 ./app

@@ -1,4 +1,4 @@
-"""`paceline run`: ranks of a program on this machine."""
+"""`paceline run`: starts a program on several ranks of this machine."""
 
 import click
 
@@ -11,18 +11,18 @@ from paceline.cli.common import Number, set_options, world_options
               help="Number of ranks to start.")
 @click.option("--prefix", is_flag=True, help="Begin every line of output with the rank's number.")
 @click.option("--timeout-s", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-              help="End everything after this long; the exit status is then 124.")
+              help="End all ranks after this many seconds; the exit status is then 124.")
 @world_options()
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED,
                 metavar="PROGRAM [ARGUMENTS]...")
 def command(ranks, prefix, timeout_s, program, **options):
     """Start a program on several ranks of this machine.
 
-    PROGRAM is a Python script, or any program with its arguments. In it, paceline.init() finds the
-    other ranks. The exit status is 0 if all ranks return 0; otherwise that of the first to fail,
-    and the others are ended. Ctrl-C reaches all ranks; nothing is left behind.
+    PROGRAM is a Python script, or any program with its arguments. Its paceline.init() joins the
+    ranks. The exit status is 0 if all ranks return 0. If a rank fails, the command ends the others
+    and returns that rank's status. Ctrl-C ends all ranks.
 
-    The options below --timeout-s are those of `paceline options`, set for all ranks.
+    The options below --timeout-s are those of `paceline options`, and apply to all ranks.
 
     \b
     paceline run -n 4 train.py --epochs 3

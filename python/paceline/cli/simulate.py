@@ -1,4 +1,4 @@
-"""`paceline simulate`: collectives under a machine model, with ranks that enter at given times."""
+"""`paceline simulate`: collectives under a machine model, with given arrival times."""
 
 import statistics
 
@@ -19,7 +19,7 @@ takes from a rank to another; factors of the pattern multiply it."""
 
 
 def names_for(collective, wanted):
-    """Algorithms by name; auto is what the machine's model chooses."""
+    """Names of algorithms; auto stands for the choice under the machine model."""
     rows = [row for row in _core.algorithms() if row["collective"] == collective]
     known, found = [row["name"] for row in rows], []
     for name in wanted:
@@ -60,16 +60,16 @@ def simulated(chosen, ranks, collective, count, machine, pattern, alpha_s):
 @click.option("--algorithm", type=Names(), default="auto", show_default=True,
               help="auto, all, or algorithms by name: auto,ring,binomial.")
 @click.option("--machine", default="ethernet-10g", show_default=True,
-              help="A model's name or its settings, as paceline explain takes them.")
+              help="Machine model, by name or settings, as paceline explain takes it.")
 @click.option("--arrival", default="uniform:0", show_default=True, metavar="PATTERN",
-              help="Arrival pattern: uniform:MIF, late:RANK[,RANK]:FACTOR, trace:FILE; factors are "
-              "of a message's time.")
+              help="Arrival pattern: uniform:MIF, late:RANK[,RANK]:FACTOR or trace:FILE. MIF and "
+              "FACTOR are multiples of the time of one message of that size.")
 @file_option("--json", help="Write all records to this file.")
 def command(collective, sizes, ranks, algorithm, machine, arrival, json):
-    """Simulate collectives, also with ranks that come late.
+    """Simulate collectives, also with late ranks.
 
-    Runs the schedules that the library executes under a machine model. Reports the time from the
-    last arrival to the last exit, and the ranks' mean time in the call.
+    Runs the schedules of the library under a machine model. Reports the time from the last arrival
+    to the last exit, and the mean time of a rank in the call.
 
     \b
     paceline simulate allreduce -n 16 --algorithm auto,ring,recursive_doubling

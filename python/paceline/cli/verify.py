@@ -1,4 +1,4 @@
-"""`paceline verify`: proofs for every small world, or for the one that is named."""
+"""`paceline verify`: proves every small world, or the one that the options name."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ class Proofs:
         self.faults += outcome.faults
 
     def ranks(self):
-        """Number of ranks up to which all worlds are done: small worlds come first."""
+        """The largest number of ranks of which all worlds are done; small worlds come first."""
         at_end = self.worlds == len(self.sweep)
         return self.sweep.ranks(self.worlds - 1 if at_end else self.worlds) - (not at_end)
 
@@ -72,7 +72,7 @@ def prove_all(sweep, out, interrupted):
 
 
 def sweep_and_report(collective, algorithm, max_ranks, out):
-    """Proves every small world; the exit status."""
+    """Proves every small world; returns the exit status."""
     sweep, began = _core.Sweep(collective or "", algorithm or "", max_ranks), time.monotonic()
     what = f"{collective or 'all collectives'}{'/' + algorithm if algorithm else ''}"
 
@@ -105,7 +105,7 @@ def sweep_and_report(collective, algorithm, max_ranks, out):
 
 
 def prove_one(world, seed, show, out):
-    """Proves the named world, or shakes it; the exit status."""
+    """Proves the named world, and with a seed runs it; returns the exit status."""
     reason = world.rejects()
     if reason:
         out.print(f"rejected  {escape(world.line)}: {escape(reason)}", soft_wrap=True)
@@ -116,13 +116,13 @@ def prove_one(world, seed, show, out):
     if fault:
         out.print(f"[bold red]fault[/]  {escape(world.line)}: {escape(fault)}", soft_wrap=True)
         return 1
-    shaken = f", and right in the order drawn from seed {seed}" if seed is not None else ""
+    shaken = f", and correct in the order drawn from seed {seed}" if seed is not None else ""
     out.print(f"[bold green]proven[/]  {escape(world.line)}{shaken}", soft_wrap=True)
     return 0
 
 
 def node_numbers(context, parameter, text):
-    """The numbers of "0,0,1"; a usage error for anything else."""
+    """The numbers in "0,0,1". Raises a usage error for other text."""
     try:
         return [int(part) for part in text.split(",")] if text else []
     except ValueError:
@@ -131,47 +131,51 @@ def node_numbers(context, parameter, text):
 
 @click.command("verify", epilog=COLLECTIVES)
 @click.argument("collective", required=False, type=Collective())
-@click.option("--algorithm", metavar="NAME", help="Only this algorithm of the collective.")
+@click.option("--algorithm", metavar="NAME", help="Prove this algorithm alone.")
 @click.option("--max-ranks", default=64, show_default=True, type=Number(1, 4096),
-              help="Prove all worlds of up to this many ranks.")
-@click.option("--ranks", type=Number(1, 4096), help="Prove the one world that is named by "
-              "this and the following options.")
+              help="Largest number of ranks, without --ranks.")
+@click.option("--ranks", type=Number(1, 4096),
+              help="Prove one world of this many ranks, which the options below describe.")
 @click.option("--root", default=0, type=Number(0),
               help="Root of broadcast, reduce, gather and scatter.")
-@click.option("--in-place", is_flag=True, help="Input and output are one buffer.")
-@click.option("--fused", is_flag=True, help="Receives and sums are one step where they can be.")
-@click.option("--in-step", is_flag=True, help="Messages wait for those of the round before.")
-@click.option("--segments", default=1, type=Number(1, 4096), help="Pipeline segments.")
-@click.option("--window", default=1, type=Number(1, 1024), help="Segments at a time.")
+@click.option("--in-place", is_flag=True, help="Use one buffer for input and output.")
+@click.option("--fused", is_flag=True, help="Fuse receives with sums into one step where possible.")
+@click.option("--in-step", is_flag=True, help="Messages wait for those of the previous round.")
+@click.option("--segments", default=1, type=Number(1, 4096), help="Number of pipeline segments.")
+@click.option("--window", default=1, type=Number(1, 1024),
+              help="Number of segments under way at a time.")
 @click.option("--whole-tail", is_flag=True,
-              help="The algorithm's tail takes all segments together.")
+              help="Do not cut the tail of the schedule into segments.")
 @click.option("--ordered", is_flag=True, help="The operation is not commutative.")
 @click.option("--canonical", is_flag=True,
-              help="All ranks' values are added at once, in rank order.")
-@click.option("--uneven", is_flag=True, help="Units differ in length.")
+              help="Add the values of all ranks at once, in rank order (numbers=canonical).")
+@click.option("--uneven", is_flag=True, help="Ranks have pieces of different lengths.")
 @click.option("--group", default=0, type=Number(0, 4096),
-              help="Ranks of each group of a node, or of each node; 0 = there are none.")
-@click.option("--scattered", is_flag=True, help="The groups' ranks take turns in rank order.")
+              help="Number of ranks of each node; 0 = no nodes.")
+@click.option("--scattered", is_flag=True, help="Neighbouring ranks are on different nodes.")
 @click.option("--nodes", callback=node_numbers, metavar="N,N,...",
-              help="The node of each rank, as in 0,0,1.")
-@click.option("--no-staging", is_flag=True, help="Messages inside nodes, not staging buffers.")
+              help="Node of each rank, as in 0,0,1.")
+@click.option("--no-staging", is_flag=True,
+              help="Send messages inside nodes, too, without staging buffers.")
 @click.option("--late", type=Ranks(), default=(), metavar="RANKS",
-              help="Ranks predicted to enter last, the latest one last: 2,5.")
+              help="Ranks that the call predicts to be late, the latest one last: 2,5.")
 @knob_options
-@click.option("--seed", type=Number(0), help="Run it as well in an order drawn from this.")
+@click.option("--seed", type=Number(0),
+              help="Also run the world, in an order of events drawn from this seed.")
 @click.option("--print", "show", type=Number(0), metavar="RANK",
               help="Print this rank's schedule first.")
 def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_step,
             segments, window, whole_tail, ordered, canonical, uneven, group, scattered, nodes,
             no_staging, late, radix, blocks, seed, show):
-    """Prove that the algorithms do what they promise.
+    """Prove that the algorithms are correct.
 
-    A proof covers every message length and every timing: each contribution arrives exactly once,
-    nothing is overwritten while a rank reads it, and the ranks cannot wait for each other in a
-    circle. Without --ranks, all algorithms are proven for every number of ranks up to --max-ranks:
-    several roots, in place or not, with fused steps or not, pipelined or not, for units of equal
-    and of differing length, and for operations that do not commute; up to 17 ranks also with other
-    knobs than an algorithm's own. The exit status is 1 if there is a fault.
+    A proof covers every message length and every timing: each contribution arrives exactly once, no
+    step overwrites data while a rank reads it, and there is no deadlock.
+
+    Without --ranks the command proves all algorithms for every number of ranks up to --max-ranks:
+    with several roots, in place and not, with fused steps and not, pipelined and not, with pieces
+    of equal and of different lengths, and with operations that do not commute. Up to 17 ranks it
+    also proves knobs other than the defaults. The exit status is 1 if there is a fault.
 
     \b
     paceline verify
@@ -180,7 +184,7 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
     """
     out = console()
     if algorithm and not collective:
-        raise click.UsageError("--algorithm needs the collective before it.")
+        raise click.UsageError("--algorithm needs a COLLECTIVE.")
     if ranks is None:
         named = {"--root": root, "--in-place": in_place, "--fused": fused, "--ordered": ordered,
                  "--canonical": canonical, "--uneven": uneven, "--in-step": in_step,
@@ -191,10 +195,10 @@ def command(collective, algorithm, max_ranks, ranks, root, in_place, fused, in_s
                  "--radix": radix > 0, "--blocks": blocks > 0, "--seed": seed is not None,
                  "--print": show is not None}
         for flag in (flag for flag, given in named.items() if given):
-            raise click.UsageError(f"{flag} belongs to one world; name it with --ranks.")
+            raise click.UsageError(f"{flag} describes one world; pass --ranks, too.")
         return sweep_and_report(collective, algorithm, max_ranks, out)
     if not algorithm:
-        raise click.UsageError("one world needs COLLECTIVE and --algorithm.")
+        raise click.UsageError("--ranks needs a COLLECTIVE and --algorithm.")
     world = _core.World(collective, algorithm, ranks, root, in_place, fused, segments, window,
                         ordered, uneven, radix, blocks, in_step, whole_tail, group, scattered,
                         canonical, nodes, no_staging, late=late)

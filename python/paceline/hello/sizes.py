@@ -15,8 +15,8 @@ ROUNDS, ROUND_S, MOST = 5, 0.02, 2000
 
 @contextmanager
 def joined():
-    """Gives this rank and the number of ranks; a function that makes an array of so many zeros; by
-    name, the call that sums one over the ranks in place."""
+    """Returns this rank, the number of ranks, a function that makes an array of zeros of a length,
+    and by name the calls that sum an array over the ranks in place."""
     try:
         import torch
         import torch.distributed as dist
@@ -34,7 +34,7 @@ def joined():
 
 
 def timed(call, array, calls):
-    """Seconds of a call, of so many one after the other."""
+    """Seconds of one call, from `calls` calls in a row."""
     start = time.perf_counter()
     for _ in range(calls):
         call(array)

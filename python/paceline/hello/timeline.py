@@ -1,4 +1,4 @@
-"""The picture of a training step, as SVG: what each rank computed, and what was on its way."""
+"""The picture of a training step, as SVG: computing and transfers of each rank."""
 
 from html import escape
 

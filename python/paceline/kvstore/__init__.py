@@ -1,15 +1,15 @@
-"""KVStore: arrays by key, summed over all ranks while the rest of the program goes on.
+"""KVStore: arrays by key, summed over all ranks in the background.
 
     store = paceline.kvstore.create("auto")
-    store.init([0, 1], [weights, bias])             # rank 0's values, everywhere
+    store.init([0, 1], [weights, bias])             # all ranks get rank 0's values
     for batch in batches:
         ...                                         # gradients of this rank
-        store.push([0, 1], [dweights, dbias])       # sums over all ranks, in the background
+        store.push([0, 1], [dweights, dbias])       # starts the sums over all ranks
         store.pull([0, 1], [dweights, dbias])
         store.wait()
 
-Names and types are MXNet's with those of A. Mamidala, "Efficient Embedding of MPI Collectives in
-MXNET DAGs for scaling Deep Learning" (arXiv 1802.06949).
+The interface is that of MXNet, with the types of A. Mamidala, "Efficient Embedding of MPI
+Collectives in MXNET DAGs for scaling Deep Learning" (arXiv 1802.06949).
 """
 
 from typing import Any
@@ -29,18 +29,21 @@ TYPES: dict[str, type[KVStore]] = {kind.type: kind for kind in (Auto, Funnel, Co
 def create(type: str, comm: Any = None, **options: Any) -> KVStore:
     """Makes a KVStore of all ranks of `comm` (None: paceline.init()). Collective.
 
-    auto     ours: keys in buckets, in the order in which gradients become ready, several sums
-             under way; choose it unless you compare. Options: `outstanding` (4), `show` (prints the
-             plan)
-    funnel   the calling thread makes each allreduce when the gradient is there, and waits for it
-    concom   several communicators, keys hashed onto them. Options: `communicators` (4), and
-             `outstanding` (8): this many sums may be under way, then push() waits for a barrier
-    depcha   sums run in the background, in the order of the pushes, one after the other; local
-             sums, the exchange and copies back of different keys overlap
+    auto     the usual choice: puts keys into buckets, in the order in which gradients become ready,
+             with several sums under way. Options: `outstanding`, the number of sums under way (4);
+             `show`, True prints the plan on stderr of rank 0
+    funnel   the calling thread waits for each gradient, and makes its allreduce
+    concom   several communicators, one for each key by a hash. Options: `communicators`, their
+             number (4); `outstanding`, the number of sums under way before push() waits for a
+             barrier (8)
+    depcha   sums run in the background, one after the other in the order of the pushes; local sums,
+             exchanges and copies back of different keys overlap
 
-    Every type takes `engine`, a paceline.engine.Engine to share, whose tasks' arrays are waited for
-    before they are exchanged, and `op`, by which the ranks' values are combined (sum). Raises
-    UsageError for another type or option.
+    Every type takes two more options. `engine`: a paceline.engine.Engine to share; the store then
+    waits for tasks that write its arrays. `op`: the operation that combines the values of ranks
+    (sum).
+
+    Raises UsageError for an unknown type or option.
     """
     try:
         kind = TYPES[type]

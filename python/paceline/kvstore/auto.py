@@ -24,19 +24,21 @@ _LEAST_BYTES = 4096  # shorter plans are sent in few messages, and would take a 
 
 
 class Auto(KVStore):
-    """push() returns at once. A key has a call of its own in the step in which it is pushed first.
-    When the next step begins, rank 0 says whether gradients became ready in the order of the pushes
-    or against it, and keys are put into buckets in that order: long enough that calls cost little,
-    the last ones short, since nothing hides them. When the links are free, as rank 0 saw it in that
-    step, the ready bucket whose keys came first in init() is exchanged first: the next forward pass
-    needs it first. Up to `outstanding` sums are under way. Push all keys, then pull them: a pull of
-    a key whose bucket is not complete takes the key out of it for this step. If one rank alone
-    pulls, or waits for, such a key its calls differ from the others', which is a MismatchError on
-    all.
-    If ranks share one node, and their threads that compute (torch's, else one for each rank)
-    leave no core of it, computing hides nothing: all keys of a type are one bucket.
+    """push() returns at once. In the first step, each key has a call of its own. When the next step
+    begins, rank 0 tells all ranks if gradients became ready in the order of the pushes or against
+    it, and the store puts keys into buckets in that order. Buckets are long enough that calls cost
+    little. The last ones are short, since no computing hides them. When the links are free, by the
+    times that rank 0 measured, the store exchanges the ready bucket whose keys came first in
+    init(), since the next forward pass needs it first. Up to `outstanding` sums are under way.
 
-    With `show` rank 0 prints the plan on stderr; `plan` has its text.
+    Push all keys, then pull them: a pull of a key whose bucket is incomplete takes the key out of
+    the bucket for this step. If only one rank pulls such a key, or waits for it, its calls differ
+    from those of the others, and all get MismatchError.
+
+    If all ranks share one node, and their computing threads (torch's, else one for each rank) use
+    all its cores, computing hides nothing: then all keys of a type are one bucket.
+
+    With `show` rank 0 prints the plan on stderr; `plan` is its text.
     """
 
     type = "auto"
@@ -137,7 +139,7 @@ def _over(memory: Any, like: Buffer) -> Buffer:
 
 
 def _is_against(ready_s: list[float]) -> bool:
-    """True if later pushes were, by and large, ready earlier.
+    """True if most later pushes were ready earlier.
 
     One bit, and not the times themselves: small differences between two runs must not put keys
     into other buckets, and so change the last bits of sums.

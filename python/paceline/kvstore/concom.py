@@ -7,8 +7,8 @@ from paceline.kvstore.store import KVStore
 
 
 class ConCom(KVStore):
-    """push() waits for the gradient; its sum goes on in the background, on the communicator that
-    the key is hashed onto. Once `outstanding` sums are under way, push() waits for a barrier()."""
+    """push() waits for the gradient, and starts its sum on the communicator that the key's hash
+    selects. Once `outstanding` sums are under way, push() waits for a barrier()."""
 
     type = "concom"
 

@@ -1,4 +1,4 @@
-"""Counts the cores of a node, and its ranks' threads: is a core left on which sums overlap?"""
+"""Counts the cores of a node and the threads of its ranks, to see if a core is left for sums."""
 
 import os
 import sys
@@ -20,12 +20,13 @@ class Cores:
 
     @property
     def are_full(self) -> bool:
-        """True if computing takes all cores: then sums take time from it."""
+        """True if computing uses all cores, so that sums take time from it."""
         return self.threads >= self.count
 
     @classmethod
     def of(cls, comm: Communicator) -> "Cores | None":
-        """Collective; equal on all ranks. None: they are on several nodes, or there is only one."""
+        """Collective; equal on all ranks. None for ranks on several nodes, and for one rank
+        alone."""
         if comm.size == 1 or comm._core.nodes > 1:
             return None
         mine = numpy.zeros(_PROCESSORS, "uint8")

@@ -6,8 +6,8 @@ from paceline.kvstore.store import KVStore
 
 
 class DepCha(KVStore):
-    """push() returns at once. Every allreduce writes one dummy variable besides its buffer, so that
-    each runs when the one pushed before it is complete; local sums and copies back of other keys
+    """push() returns at once. Every allreduce writes a common dummy variable besides its buffer, so
+    that it runs when the one pushed before is complete. Local sums and copies back of other keys
     run meanwhile. Push all keys, then pull all: a pull waits for its own key alone."""
 
     type = "depcha"

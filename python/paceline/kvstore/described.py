@@ -1,4 +1,4 @@
-"""Describes a plan of auto, with reasons and alternatives, as text of 80 columns."""
+"""Describes a plan of auto, with reasons and alternatives, in text of 80 columns."""
 
 import itertools
 import textwrap
@@ -38,21 +38,23 @@ def _lengths(plan: Plan, outstanding: int) -> str:
 
 def _why(plan: Plan, prices: Prices) -> list[str]:
     first = "last" if plan.is_reversed else "first"
-    reasons = [f"keys: those pushed {first} come first, as their gradients become ready"]
-    rate = f" and {human_bytes(round(1 / prices.byte_s))} go in a second" if prices.byte_s else ""
-    call = f"a call takes {human_time(prices.call_s)} by itself{rate}"
+    reasons = [f"keys: those pushed {first} come first, since their gradients are ready first"]
+    rate = (f", plus the time of its bytes at {human_bytes(round(1 / prices.byte_s))}/s"
+            if prices.byte_s else "")
+    call = f"a call takes {human_time(prices.call_s)}{rate}"
     if not plan.hides:
         reasons.append(
             f"one call: computing hides nothing, since {plan.cores.threads} threads of the ranks "
             f"compute on the {plan.cores.count} cores of their node; {call}")
     else:
         reasons += [
-            f"buckets: {call}; of a bucket's time that is at most {100 * prices.overhead:.0f} %. "
-            f"The last {TAIL + 1} are shorter, since nothing hides them",
-            f"pieces: a key longer than {PIECE} buckets goes in several calls, between which more "
-            "urgent ones pass",
-            "order: whenever the links are free, the ready one that the next forward pass needs "
-            "first"]
+            f"buckets: {call}. Buckets are so long that the fixed part is at most "
+            f"{100 * prices.overhead:.0f} % of their time. The last {TAIL + 1} are shorter, since "
+            "no computing hides them",
+            f"pieces: a key longer than {PIECE} buckets is exchanged in several calls, so that "
+            "more urgent calls can go between",
+            "order: when the links are free, the ready bucket goes that the next forward pass "
+            "needs first"]
     return list(itertools.chain.from_iterable(map(_item, reasons)))
 
 
@@ -72,8 +74,8 @@ def _calls(
     ends = ends_s(calls, plan.hides)
     runs = [(bucket, len(list(run))) for bucket, run in itertools.groupby(order)]
     passed = sum(b < a for (a, _), (b, _) in itertools.pairwise(runs))
-    lines = _wrapped(f"in the order of calls; {passed} times one lets others pass that are needed "
-                     "before it:" if plan.hides else "in the order of calls:")
+    lines = _wrapped(f"in the order of calls; {passed} times a call lets others pass that "
+                     "are needed before it:" if plan.hides else "in the order of calls:")
     lines.append(f"  {'calls':>9}{'bytes':>11}{'ready':>10}{'over':>10}  keys")
     end = left_out = 0
     for place, (bucket, run) in enumerate(runs):

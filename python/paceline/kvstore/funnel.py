@@ -6,8 +6,8 @@ from paceline.kvstore.store import KVStore
 
 
 class Funnel(KVStore):
-    """push() waits for each gradient in turn and makes its allreduce; pull() copies it back in the
-    background, which overlaps with the next push."""
+    """push() waits for each gradient in turn, and makes its allreduce. pull() copies the sum back
+    in the background, beside the next push."""
 
     type = "funnel"
 

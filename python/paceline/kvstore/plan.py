@@ -13,8 +13,8 @@ TAIL = 3  # so many buckets at the end are each half as long as the one before
 
 
 def ends_s(calls: list[tuple[float, float]], hides: bool = True) -> list[float]:
-    """Times at which these calls, (ready, takes) in seconds, end: they follow each other. If
-    computing hides nothing, it ends later by what they take."""
+    """Times at which these calls end, one after the other; each is (ready, takes), in seconds. If
+    computing hides nothing, it ends later by the sum of their times."""
     now = 0.0 if hides else max(ready_s for ready_s, _ in calls)
     found = []
     for ready_s, takes_s in calls:

@@ -1,5 +1,5 @@
-"""Records of training steps, as `paceline train record` writes them: which keys a network has, when
-the forward pass needs each, and when its gradient is ready."""
+"""Records of training steps, which `paceline train record` writes: the keys of a network, the times
+at which the forward pass needs them, and the times at which their gradients are ready."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ RECORDED = Path(__file__).with_name("recorded")
 
 
 def read(name):
-    """The record of a model, by its name or its file. Raises UsageError."""
+    """The record of a network, by name or file. Raises UsageError if there is none."""
     path = Path(name) if name.endswith(".json") else RECORDED / f"{name}.json"
     if not path.exists() and not name.endswith(".json"):
         known = ", ".join(sorted(file.stem for file in RECORDED.glob("*.json")))
-        raise UsageError(f"train: there is no record of {name}; there are {known}, and `paceline "
-                         "train record` makes more.")
+        raise UsageError(f"train: there is no record of {name}; there are {known}. `paceline train "
+                         "record` makes others.")
     return read_json(path, "record of a training step", checked)
 
 
 def checked(fields):
-    """The record; ValueError where it is none."""
+    """The record. Raises ValueError for other contents."""
     found = {name: number(fields, name) for name in ("forward_s", "backward_s")}
     keys = member(fields, "keys", list)
     for row in keys:

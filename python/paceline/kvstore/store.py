@@ -48,14 +48,15 @@ class KVStore:
     """Arrays by key on every rank of a communicator. See create().
 
     A key is an int or a str. Methods that take keys and values take one of each, or two lists of
-    equal length. A value is a contiguous numpy array or torch tensor, on the CPU or a CUDA
-    device, or a list of them, one per local device: these are summed first. Copies to and from
-    devices are tasks of the engine. push() and pull() return at once, unless the type says
-    otherwise: leave the values alone until wait(). All ranks make the same calls with the same
-    keys in the same order.
+    equal length. A value is a contiguous numpy array or torch tensor, on the CPU or a CUDA device.
+    It may also be a list of arrays, one for each local device: the store sums these first. Copies
+    to and from devices are tasks of the engine.
 
-    Errors: UsageError before anything is sent; MismatchError if ranks differ; wait() raises errors
-    of work in the background.
+    push() and pull() return at once, unless the type says otherwise. Leave the values alone until
+    wait(). All ranks make the same calls with the same keys in the same order.
+
+    Raises UsageError before anything is sent, and MismatchError if ranks make different calls.
+    wait() raises the errors of background work.
     """
 
     type = ""
@@ -97,11 +98,11 @@ class KVStore:
         return self._comm.size
 
     def init(self, keys: Key | Sequence[Key], values: Any) -> None:
-        """Makes keys. Their values, also those in `values`, are rank 0's on every rank afterwards.
+        """Makes keys, and gives them rank 0's values on every rank; writes these to `values`, too.
 
-        Collective; returns when it is done, and what was pushed before is, too: it raises what
-        wait() does. Raises UsageError for a key that exists, MismatchError where keys, shapes or
-        types differ between ranks.
+        Collective. Waits for earlier pushes and pulls, and raises the errors of wait(). Raises
+        UsageError for a key that exists, and MismatchError if keys, shapes or types differ between
+        ranks.
         """
         pairs = _pairs("init", keys, values)
         for key, arrays in pairs:
@@ -113,7 +114,7 @@ class KVStore:
             if not arrays:
                 raise UsageError(f"kvstore: init: key {key!r} has no value.")
         if len({key for key, _ in pairs}) < len(pairs):
-            raise UsageError(f"kvstore: init: a key is there twice in {keys!r}.")
+            raise UsageError(f"kvstore: init: a key occurs twice in {keys!r}.")
         made = [Entry(key, len(self._entries) + i, arrays[0])
                 for i, (key, arrays) in enumerate(pairs)]
         for entry, (_, arrays) in zip(made, pairs, strict=True):
@@ -130,18 +131,18 @@ class KVStore:
             self._core.add(entry.key, entry.name, entry.buffer, entry.shape)
 
     def push(self, keys: Key | Sequence[Key], values: Any, priority: int = 0) -> None:
-        """The values of all ranks, summed (or combined by the store's op), become the keys'.
+        """Sets the keys to the sum of the values of all ranks, or to their combination by `op`.
 
-        Values of a key that is there twice are summed, as those of several devices are. The sum
-        of the highest `priority` among those under way gets the links and the summing thread first.
-        Priorities are from -1048576 to 1048576, equal on all ranks; a bucket of auto has that of
-        its most urgent key.
+        Values of a key that is passed twice are summed first, like those of several devices. The
+        sum with the highest `priority` under way uses the links and the summing thread first.
+        Priorities are from -1048576 to 1048576, and equal on all ranks. A bucket of auto has the
+        highest priority of its keys.
         """
         if not self._core.push(keys, values, priority):
             self._refuse("push", keys, values)
 
     def pull(self, keys: Key | Sequence[Key], out: Any, priority: int = 0) -> None:
-        """Copies the keys' values into `out`, after what has been pushed before."""
+        """Copies the values of the keys into `out`, after the earlier pushes."""
         if not self._core.pull(keys, out, priority):
             self._refuse("pull", keys, out)
 
@@ -153,21 +154,22 @@ class KVStore:
         self.pull(keys, values if out is None else out, priority)
 
     def buffer(self, key: Key) -> Buffer:
-        """The key's value on this rank, in the array in which the ranks' values are combined: after
-        wait(), and until the next push. Values written here and pushed are not copied.
+        """Returns the array in which the store combines the ranks' values of the key.
 
-        It moves when auto makes its plan. Raises UsageError for a key that is not known.
+        It holds the value after wait(), until the next push. push() of this array copies nothing.
+        A store of type auto replaces it when it makes its plan. Raises UsageError for an unknown
+        key.
         """
         return self._entry("buffer", key).buffer
 
     def barrier(self) -> None:
-        """Returns when what this rank has pushed and pulled is complete, and all ranks are here."""
+        """Returns when this rank's pushes and pulls are complete, and all ranks have called it."""
         self._core.barrier()
 
     def wait(self, keys: Key | Sequence[Key] | None = None) -> None:
-        """Returns when what has been pushed and pulled so far is complete; of `keys` alone, or all.
+        """Returns when the pushes and pulls of `keys` (None: of all keys) so far are complete.
 
-        Raises what has gone wrong meanwhile.
+        Raises their errors.
         """
         if keys is None:
             self._core.wait_for_all()
@@ -178,7 +180,7 @@ class KVStore:
                 self._entry("wait", key)
 
     def close(self) -> None:
-        """Completes what is under way. Happens at exit too."""
+        """Completes the pushes and pulls under way. Happens at exit, too."""
         try:
             self.wait()
         finally:
@@ -186,7 +188,7 @@ class KVStore:
                 self._engine.close()
 
     def _begin_round(self) -> list[list[int]]:
-        """Buckets whose keys may be pushed together: none, but where a type has some."""
+        """Buckets whose keys may be pushed together; none, unless the type has buckets."""
         return []
 
     def _note_ready(self, ready_s: dict[Key, float]) -> None:
@@ -203,7 +205,7 @@ class KVStore:
         self._core.flush()
 
     def _refuse(self, call: str, keys: Any, values: Any) -> NoReturn:
-        """Says what does not fit of what the core has refused."""
+        """Raises the error for arguments that the core has refused."""
         for key, arrays in _pairs(call, keys, values):
             entry = self._entry(call, key)
             if not arrays or any(array is None for array in arrays):
@@ -216,7 +218,7 @@ class KVStore:
         if key not in self._entries:
             raise UsageError(
                 f"kvstore: {call}: key {key!r} is not known; init() makes keys. "
-                f"{len(self._entries)} are: {_list(self._entries)}."
+                f"There are {len(self._entries)}: {_list(self._entries)}."
             )
         return self._entries[key]
 
@@ -230,7 +232,8 @@ class KVStore:
             _core.check_array(array, f"kvstore: {call}: {entry.name}", call != "push")
 
     def _agree(self, mine: list[list[Any]]) -> None:
-        """All ranks make the same keys; else MismatchError, which names the first difference."""
+        """Raises MismatchError, which names the first difference, unless all ranks make the same
+        keys."""
         text = json.dumps(mine).encode()
         digest = hashlib.blake2b(text, digest_size=32).digest()
         sent = numpy.frombuffer(digest, "uint8")

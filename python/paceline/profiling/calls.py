@@ -128,7 +128,7 @@ def clocks(found, notes):
             errors += [reading.error_ns for reading in readings]
         else:
             notes.append(f"rank {one.rank}: its clock was never compared with rank 0's; its times "
-                         "are set by the time of day, which may be off by milliseconds.")
+                         "are set by the time of day, and may be off by milliseconds.")
             offset = (one.begin_ns - one.begin_unix_ns) - (first.begin_ns - first.begin_unix_ns)
             offsets.append(lambda at, by=offset: np.full_like(at, by, dtype=np.int64))
     return offsets, max(errors) * S
@@ -188,7 +188,7 @@ def group_of(key, parts, zero, notes):
             row = int(np.argmax(differs))
             notes.append(f"ranks {members[0]} and {members[column]} differ in call "
                          f"{numbered(numbers[row])} of a communicator: {names[row]} and "
-                         f"{kinds[row, column]}; nothing can be said about such calls.")
+                         f"{kinds[row, column]}; the profile leaves such calls out.")
             for values in times.values():
                 values[differs, column] = np.nan
     return Group(source, members, instance, numbers, names, nbytes, site, nonblocking, **times)
@@ -211,12 +211,12 @@ def say_what_is_missing(found, ranks, notes):
             notes.append(f"{ranks_of(absent)} left no file: their calls are missing.")
         died = [one.rank for one in some if not one.end_ns]
         if died:
-            notes.append(f"{ranks_of(died)} did not end in peace: what was recorded until then is "
-                         "shown.")
+            notes.append(f"{ranks_of(died)} did not end normally; the profile shows their records "
+                         "up to then.")
         for one in some:
             if one.lost:
-                notes.append(f"rank {one.rank}: {one.lost} calls had no room; set "
-                             "PACELINE_PROFILE_BYTES to more.")
+                notes.append(f"rank {one.rank}: {one.lost} calls did not fit into its memory for "
+                             "records; raise PACELINE_PROFILE_BYTES.")
             hanging = one.records[one.records["stage"] == files.ENTERED]
             if len(hanging):
                 last = hanging[-1]

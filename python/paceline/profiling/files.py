@@ -1,7 +1,7 @@
 """The file that each rank writes: the mirror of src/profile/format.hpp.
 
-Files may be damaged, or of a program that has been killed: what is in them is checked, and what a
-killed program has left is read as far as it goes.
+Files may be damaged, or may come from a killed program. Their contents are checked, and the file
+of a killed program is read up to its end.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ class RankFile:
 
     @property
     def lost(self):
-        """Calls for which there was no room."""
+        """Number of calls that did not fit into the memory for records."""
         return max(0, self.calls - len(self.records))
 
     def of(self, communicator):
@@ -100,13 +100,13 @@ def read_folder(folder):
     paths = sorted(folder.glob("*.profile"), key=lambda path: (len(path.name), path.name))
     if not paths:
         raise UsageError(
-            f"profile: no rank has left a profile in {folder}. Did the program make collective "
-            "calls, of an MPI for which there is a drop-in library, or of Paceline?")
+            f"profile: no rank has left a profile in {folder}. Did the program call collectives "
+            "of Paceline, or of an MPI that has a drop-in library?")
     return [read_file(path) for path in paths]
 
 
 def read_file(path):
-    """One rank's. Raises UsageError that names the file and what is wrong with it."""
+    """The file of one rank. Raises UsageError, which names the file and the fault."""
     try:
         return _checked(path)
     except (OSError, ValueError, struct.error) as error:
@@ -116,8 +116,8 @@ def read_file(path):
 
 
 def shorten(folder):
-    """Takes the room that no record has needed off the files of ranks that ended in peace. All
-    files can be read."""
+    """Cuts the unused end off the files of ranks that ended normally. Every file can be read
+    before and after."""
     for path in Path(folder).glob("*.profile"):
         with contextlib.suppress(OSError), open(path, "r+b") as file:   # OSError: it stays long
             fields = HEADER.unpack(file.read(HEADER.size))
@@ -162,7 +162,7 @@ def _checked(path):
 
 
 def _read_lines(text, found):
-    """Reads the meaning of the numbers. Skips a line that a dying program left unfinished."""
+    """Reads the names of the numbers in records. Skips a last line that is incomplete."""
     for line in text.replace(b"\0", b"").split(b"\n")[:-1]:
         try:
             said = json.loads(line)
@@ -191,7 +191,7 @@ def _read_lines(text, found):
 
 
 def _check_records(found):
-    """Raises ValueError for records that name what no line explains, or have impossible times."""
+    """Raises ValueError for records with unknown numbers or impossible times."""
     records = found.records
     if not len(records):
         return

@@ -12,7 +12,7 @@ EXTRA = ("jinja2", "matplotlib")
 
 
 def check_extra():
-    """Raises UsageError where what draws is not installed."""
+    """Raises UsageError if matplotlib is not installed."""
     try:
         for name in EXTRA:
             __import__(name)
@@ -48,6 +48,6 @@ def render(title, found, calls):
 
 
 def write(title, found, calls, file):
-    """Writes the page. Raises UsageError where what draws is not installed."""
+    """Writes the page. Raises UsageError if matplotlib is not installed."""
     check_extra()
     Path(file).write_text(render(title, found, calls), encoding="utf-8")

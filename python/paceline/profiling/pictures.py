@@ -174,18 +174,18 @@ def waiting(found, calls):
 
 
 def all_of(found, calls):
-    """[(heading, what it shows, SVG)] of all pictures that there is something for."""
+    """[(heading, explanation, SVG)] of all pictures for which there is data."""
     collective = main_collective(found)
     parts = [
-        ("Collectives", "Each one's share of all collective calls, and of the time in them "
-         "(the document's figure 2).", shares(found)),
-        (f"Messages of {collective}", "Each size range's share of its calls and of its time: "
-         "small up to 1 KiB, medium up to 64 KiB (figure 3).", sizes(found, collective)),
+        ("Collectives", "Share of each collective in all calls, and in the time that they take "
+         "(figure 2 of Alizadeh et al., 2022).", shares(found)),
+        (f"Messages of {collective}", "Share of each range of sizes in its calls and its time: "
+         "small up to 1 KiB, medium up to 64 KiB (figure 3 there).", sizes(found, collective)),
         (f"Imbalance of {collective}, call by call", "Worst and average imbalance factor of each "
-         "call, in the order of the program (figure 4); of very many calls the worst of each "
-         "stretch.", invocations(found, collective)),
-        ("Late ranks over time", "Arrival of each rank after the first one; if there are "
-         "many calls a column is the mean of several.", lateness(found, calls)),
+         "call, in the order of the program (figure 4 there). With very many calls, a mark stands "
+         "for the worst of several calls.", invocations(found, collective)),
+        ("Late ranks over time", "Arrival of each rank after the first one. With very "
+         "many calls, a column is the mean of several calls.", lateness(found, calls)),
         ("Waiting apart from transfer", "Each rank's time in collectives: waiting for "
          "the last rank to come, and the rest.", waiting(found, calls)),
     ]

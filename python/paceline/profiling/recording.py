@@ -10,7 +10,7 @@ FOLDER = "paceline-profile"
 
 
 class Recording:
-    """A profile under way, and afterwards its contents. `folder`: where the ranks' files are."""
+    """A profile: under way in the block, and complete after it. `folder` has the ranks' files."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -18,7 +18,7 @@ class Recording:
 
     @contextmanager
     def label(self, name):
-        """Calls in this block that have no tag are labelled `name` on this rank."""
+        """Labels this rank's calls in the block with `name`, but for calls that have a tag."""
         self._communicator._core.label_calls(name)
         try:
             yield self
@@ -26,13 +26,13 @@ class Recording:
             self._communicator._core.label_calls("")
 
     def calls(self):
-        """The calls of all ranks; every rank must have left the block."""
+        """The calls of all ranks (profiling.calls.Calls), once every rank has left the block."""
         from paceline.profiling.calls import read
 
         return read(self.folder)
 
     def report(self):
-        """The text that a terminal shows."""
+        """The report that `paceline profile` shows, as plain text."""
         from paceline.profiling import terminal
 
         return terminal.text(self.calls())
@@ -40,7 +40,7 @@ class Recording:
 
 @contextmanager
 def profile(folder=FOLDER, *, bytes=16 << 20):
-    """Records the collectives of this process, in all communicators of the world, in a block.
+    """Records the collectives of a `with` block, in all communicators of the world.
 
         with paceline.profile("epoch-3") as p:
             with p.label("forward"):
@@ -48,11 +48,13 @@ def profile(folder=FOLDER, *, bytes=16 << 20):
         if comm.rank == 0:
             print(p.report())
 
-    All ranks enter and leave the block; leaving waits for all of them. `folder`, which all ranks
-    reach, gets a file of each rank; `paceline profile --read FOLDER` shows it. bytes: room for a
-    rank's records, of 56 bytes each.
+    Collective: all ranks enter and leave the block, and leaving waits for all of them. Each rank
+    writes a file to `folder`, which all ranks must reach; `paceline profile --read FOLDER` shows
+    them.
 
-    Raises ResourceError if the file cannot be made, UsageError for less room than a page.
+    bytes: memory for the records of one rank, in bytes, 56 for each call; at least 4096.
+
+    Raises ResourceError if the file cannot be made, and UsageError for too few bytes.
     """
     if bytes < 4096:
         raise UsageError(f"profile: bytes is {bytes}; it must be at least 4096.")

@@ -79,7 +79,7 @@ class Row:
 
 @dataclass
 class Late:
-    """Number of calls in which a rank came last, and the time that it alone was missing."""
+    """Number of calls in which a rank was last, and the time for which only it was missing."""
 
     rank: int
     node: str
@@ -109,8 +109,8 @@ class Summary:
 
     @property
     def recording(self):
-        """Upper limit of the share of run time that recording took: as if each rank had made all
-        calls."""
+        """Upper bound of the share of the run time that recording took. It assumes that every rank
+        made all calls."""
         return self.calls * MOST_RECORDING_S / self.run_s if self.run_s else 0.0
 
     def plain(self):
@@ -130,8 +130,9 @@ def _plain(fields):
 
 
 def summarise(calls, machine=None):
-    """The Summary of `Calls`. machine: a model's name or settings, whose time of a message factors
-    are divided by; None: the time that such calls took after the last rank had come."""
+    """The Summary of `Calls`. machine: a machine model, by name or settings; factors are then
+    multiples of a message's time in it. None: multiples of the measured transfer time, from last
+    arrival to last exit."""
     invocations, waits = [], defaultdict(float)
     for place, group in enumerate(calls.groups):
         invocations += invocations_of(place, group, calls.nodes)
@@ -152,8 +153,8 @@ def summarise(calls, machine=None):
 
 
 def arrivals_of(calls):
-    """Seconds after the first arrival, by call and rank, of the communicator with the most: what
-    --arrival trace:FILE replays. At most MOST_ARRIVALS calls, the first ones."""
+    """Arrivals in the communicator with the most calls, by call and rank, in seconds after the
+    first. --arrival trace:FILE replays them. At most the first MOST_ARRIVALS calls."""
     group = max(calls.groups, key=lambda one: int(one.complete.sum()) * len(one.members),
                 default=None)
     if group is None:
@@ -188,7 +189,7 @@ def invocations_of(place, group, nodes):
 
 
 def set_factors(invocations, machine):
-    """Divides by the time of a message; returns in words what that is."""
+    """Sets the time by which each Invocation's imbalance is divided; returns its name in words."""
     if machine is not None:
         model = _core.machine(machine)
         for one in invocations:
@@ -263,7 +264,7 @@ def rows_of(calls, invocations, spent, run_s):
 
 
 def sites_of(calls, invocations):
-    """Places of the calls in the program, by waiting caused there: at most 20."""
+    """The 20 places in the program at which ranks wait longest for the last one."""
     found = defaultdict(lambda: [0, 0.0, 0.0])
     for one in invocations:
         part = found[one.site, one.collective, class_of(one.bytes)]
@@ -277,7 +278,7 @@ def sites_of(calls, invocations):
 
 
 def late_of(calls, invocations, waits):
-    """Ranks by how long they alone were missing."""
+    """Late ranks, first the one for which all others waited longest."""
     last, alone, within = defaultdict(int), defaultdict(float), defaultdict(int)
     for one in invocations:
         members = calls.groups[one.group].members

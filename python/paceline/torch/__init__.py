@@ -1,24 +1,25 @@
 """torch.distributed over Paceline: `dist.init_process_group("paceline")`.
 
-With Paceline installed, `import torch` registers the backend by itself (the entry point
-torch.backends); if that is switched off, `import paceline.torch` does.
+With Paceline installed, `import torch` registers the backend, through the entry point
+torch.backends. If that is switched off, `import paceline.torch` registers it.
 
 Differences from other backends:
-- Tensors are on the CPU or on CUDA devices: init_process_group("cpu:paceline,cuda:paceline"). Those
-  that are not contiguous are copied, in and out. On CUDA devices the current stream waits for a
-  call, and the host does not (paceline.torch.streams). As with NCCL, the calls of several groups on
-  one device begin in the same order on all ranks; else they may time out.
-- A send to oneself is refused, and so is a receive that is not as long as what comes. The receiver
-  keeps a message that is sent before it asks for it, if it asks for a later one.
-- ReduceOp.PREMUL_SUM and sums of float8 are refused; all types can be moved.
+- Tensors are on the CPU or on CUDA devices: init_process_group("cpu:paceline,cuda:paceline").
+  Tensors that are not contiguous are copied, in and out. On CUDA devices the current stream waits
+  for a call, and the host does not (paceline.torch.streams). As with NCCL, all ranks begin the
+  calls of several groups on one device in the same order; otherwise calls may time out.
+- A send to the rank itself raises RefusalError. A receive must be as long as its message. If a rank
+  receives a later message first, it keeps the earlier one until it asks for it.
+- ReduceOp.PREMUL_SUM and sums of float8 raise RefusalError. Collectives without a sum take all
+  types.
 
-PACELINE_REPLACE=gloo, or mpi, serves CPU tensors of scripts that name that backend, as they stand.
+PACELINE_REPLACE=gloo (or mpi) serves the CPU tensors of unchanged scripts that name that backend.
 
-Memory that all ranks of a node reach, where collectives send nothing: empty() makes tensors in it,
-share_buckets() keeps the gradients of DistributedDataParallel there.
+empty() makes tensors in memory that all ranks of a node reach: collectives on them send no data.
+share_buckets() keeps the gradient buckets of DistributedDataParallel in such memory.
 
-Without DistributedDataParallel: overlap() exchanges gradients through a KVStore during the backward
-pass; paceline.torch.bsp trains by broadcast, reduce and allreduce of the caller's choice.
+overlap() replaces DistributedDataParallel: it exchanges gradients through a KVStore during the
+backward pass. paceline.torch.bsp trains by broadcast, reduce and allreduce with chosen algorithms.
 """
 
 import importlib
@@ -44,13 +45,13 @@ __all__ = ["Overlap", "SharedBuckets", "autoload", "empty", "overlap", "share_bu
 
 
 def autoload() -> None:
-    """Called by `import torch`. Never raises: torch must come up without us, too."""
+    """Registers the backend; `import torch` calls it. Warns on errors, and never raises."""
     try:
         _register()
     except Exception as error:
         warnings.warn(
-            "paceline: torch.distributed will not know the backend 'paceline', or it will not take "
-            f"another's place ({error!r}).",
+            "paceline: the backend 'paceline' of torch.distributed could not be registered, or "
+            f"could not replace another backend ({error!r}).",
             stacklevel=2,
         )
 

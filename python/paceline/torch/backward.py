@@ -15,7 +15,7 @@ from paceline.errors import RefusalError, UsageError
 
 
 class _End:
-    """Called by autograd when a pass is over. Dropped, not called, if the pass fails."""
+    """Autograd calls it at the end of a pass. If the pass fails, autograd drops it uncalled."""
 
     def __init__(self, end: Callable[[], None]):
         self._end = end
@@ -25,8 +25,8 @@ class _End:
 
 
 class Groups:
-    """Parameters whose gradients are launched together: put(i, gradient) is called as soon as each
-    is there, and launch(g) once all of the group are."""
+    """Groups of parameters whose gradients are launched together. Calls put(i, gradient) for each
+    gradient when it is complete, and launch(g) when all gradients of group g are."""
 
     def __init__(
         self, put: Callable[[int, torch.Tensor], None] = lambda i, grad: None,
@@ -39,7 +39,7 @@ class Groups:
         self.exist = False  # True if this pass has some
 
     def begin(self, groups: list[list[int]]) -> None:
-        """A pass begins; no groups: its gradients are launched one by one."""
+        """Begins a pass. Without groups its gradients are launched one by one."""
         if groups is not self._groups:
             self._groups, self.exist = groups, bool(groups)
             group_of = {i: g for g, group in enumerate(groups) for i in group}
@@ -47,7 +47,7 @@ class Groups:
         self._left = [len(group) for group in groups]
 
     def take(self, i: int, grad: torch.Tensor) -> None:
-        """The gradient is complete."""
+        """Takes a complete gradient."""
         self._put(i, grad)
         g = self._group_of[i]
         self._left[g] -= 1
@@ -58,23 +58,23 @@ class Groups:
 class Backward:
     """Watches the backward passes of some parameters.
 
-    Calls begin() when the first gradient of a pass is there, launch(i) for each of them once its
-    gradient is complete, then finish(used). The order of i is
-    the one in which rank 0's gradients became ready in the first pass: there every rank launches at
-    the end; from then on each gradient is launched when it and those before it are there. A
-    gradient that a pass has left out is zero then; used[i] is True if any rank has a gradient of
-    it, and if none has there is none afterwards. Parameters are numbered as they are given; all
-    ranks give the same ones.
+    Calls begin() at the first gradient of a pass, launch(i) for each complete gradient, and then
+    finish(used). Parameters are numbered as they are passed; all ranks pass the same ones. The
+    order of launches is the order in which rank 0's gradients became ready in the first pass. In
+    that pass every rank launches all gradients at the end. Later, each gradient is launched when
+    it and those before it are complete. A gradient that a pass leaves out is zero. used[i] is True
+    if any rank has a gradient of parameter i; if none has, the parameter has no gradient after the
+    pass.
 
-    begin() may return groups of parameters, alike on all ranks: then `grouped` takes gradients as
-    they come, in any order, in the place of launch().
+    begin() may return groups of parameters, the same on all ranks. Then `grouped` takes the
+    gradients in any order, in place of launch().
 
-    A pass that fails is completed with zeros when the next one begins, and finish(None) then drops
-    what it brings: so each pass that has begun makes the same calls on all ranks, and those that
-    have skipped it together go on. If it has failed on some ranks only, the others raise.
+    A failed pass is completed with zeros when the next pass begins, and finish(None) drops the
+    result. So each pass makes the same calls on all ranks. If it failed on all ranks, they go on;
+    if it failed on some, the others raise UsageError.
 
-    The caller holds the watch for as long as it is to go on: the parameters do not, since that
-    cycle through torch could never be collected.
+    The watch lasts as long as the caller holds it. Parameters do not hold it, since Python could
+    never collect that cycle through torch.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Backward:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Backward passes in here are not watched: gradients add up on this rank."""
+        """A context in which backward passes are not watched: gradients add up on this rank."""
         self._off += 1
         try:
             yield
@@ -135,7 +135,7 @@ class Backward:
             self._begin_pass()
         if self._is_ready[i]:
             raise RefusalError(
-                f"gradient of {self._named[i][0]}: it came twice in one backward pass, as of a "
+                f"gradient of {self._named[i][0]}: it came twice in one backward pass, as with a "
                 "layer that is used twice under reentrant checkpointing; its first part may "
                 "have been sent. Use torch.utils.checkpoint with use_reentrant=False.")
         grad = parameter.grad
@@ -165,8 +165,8 @@ class Backward:
         if grad is None:
             parameter.grad = torch.zeros_like(parameter)
         elif grad.is_sparse:
-            raise RefusalError(f"gradient of {self._named[i][0]}: it is sparse; dense ones are "
-                               "exchanged. Make it dense, as Embedding(sparse=False) does.")
+            raise RefusalError(f"gradient of {self._named[i][0]}: it is sparse; only dense ones "
+                               "are exchanged. Make it dense, as Embedding(sparse=False) does.")
         elif not grad.is_contiguous():
             parameter.grad = grad.contiguous()
         return parameter.grad
@@ -202,7 +202,7 @@ class Backward:
             self._reset()
 
     def _complete_failed(self) -> None:
-        """Makes the calls that the pass that failed has not made, so that ranks stay together."""
+        """Makes the calls that the failed pass has not made, so that all ranks make the same."""
         # Copies, since they may lie where the zeros come.
         kept = [None if parameter.grad is None else parameter.grad.clone()
                 for _, parameter in self._named]
@@ -216,8 +216,8 @@ class Backward:
             self._reset()
 
     def _exchange(self, used: list[bool], has_failed: bool) -> bool:
-        """Launches the rest and finishes. Sets `used` to what any rank has used; returns whether
-        the pass has failed on any."""
+        """Launches the remaining gradients, and finishes. Sets used[i] to True if any rank has used
+        parameter i. Returns True if the pass has failed on any rank."""
         for i, was_ready in enumerate(self._is_ready):
             if was_ready and not has_failed:
                 continue
@@ -253,11 +253,11 @@ def trained(model: nn.Module, call: str) -> list[tuple[str, nn.Parameter]]:
     found = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     for name, parameter in found:
         if parameter.device.type != "cpu":
-            raise RefusalError(f"{call}: parameter {name} is on {parameter.device}; the CPU alone "
-                               "is served.")
+            raise RefusalError(f"{call}: parameter {name} is on {parameter.device}; it must be on "
+                               "the CPU.")
         if not parameter.is_contiguous():
-            raise RefusalError(f"{call}: parameter {name} is not contiguous; it is exchanged where "
-                               "it lies. Make it so before: p.data = p.data.contiguous().")
+            raise RefusalError(f"{call}: parameter {name} is not contiguous; it is exchanged in "
+                               "place. Make it contiguous first: p.data = p.data.contiguous().")
     return found
 
 
@@ -272,7 +272,7 @@ def spread_from_root(comm: Communicator, model: nn.Module) -> None:
 
 
 def modules_of(model: nn.Module) -> list[nn.Module]:
-    """Each module once. At a fraction of what model.modules() costs in each pass."""
+    """Each module once, in a fraction of the time of model.modules()."""
     found, seen = [model], {id(model)}
     for module in found:
         for child in module._modules.values():

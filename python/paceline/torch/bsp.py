@@ -1,4 +1,4 @@
-"""BSP-SGD: bulk synchronous training by broadcast, reduce and allreduce of the caller's choice.
+"""BSP-SGD: bulk synchronous training by broadcast, reduce and allreduce, with chosen algorithms.
 
 Source: L. Wang, W. Wu, G. Bosilca, R. Vuduc, Z. Xu: Efficient communications in training large
 scale neural networks, arXiv 1611.04255, section 3.3, Algorithms 1, 2 and 3.
@@ -38,41 +38,41 @@ ROOT = 0
 
 
 class BSP:
-    """Trains `model` on all ranks of `group` (None: the default group) with one `optimizer` each.
+    """Trains `model` on all ranks of `group` (None: the default group), with an optimizer on each.
 
         bsp = paceline.torch.bsp.BSP(model, optimizer, algorithm=1, method="linear_pipeline")
         for images, labels in batches:                       # of this rank
             optimizer.zero_grad()
             loss_of(model(images), labels).backward()
-            bsp.step()                                       # in the place of optimizer.step()
+            bsp.step()                                       # in place of optimizer.step()
         bsp.synchronise()
 
-    algorithm 1: layer by layer. While a layer's forward pass runs, the next one's weights are
-    broadcast; while its backward pass runs, the gradients that are complete are reduced. Rank 0's
-    optimiser updates. Layers are broadcast in the order in which the model lists them.
+    algorithm 1: layer by layer. While the forward pass of a layer runs, the weights of the next
+    layer are broadcast. While the backward pass runs, complete gradients are reduced. Rank 0's
+    optimizer updates. Layers are broadcast in the order in which the model lists them.
     algorithm 2: gradients are reduced to rank 0, which updates; then weights are broadcast.
-    algorithm 3: gradients are allreduced, every rank updates; weights are broadcast every `every`
-    steps (0: never; with Paceline all ranks get the same bits, so they stay equal without it). With
-    `overlap` each gradient's allreduce begins while the backward pass goes on.
+    algorithm 3: gradients are allreduced, and every rank updates. Weights are broadcast every
+    `every` steps. With every=0 they never are: Paceline gives all ranks the same bits, so weights
+    stay equal. With overlap=True each allreduce begins during the backward pass.
 
     method: linear_pipeline (chains in segments of 64 KiB), minimum_spanning_tree (binomial trees),
     bidirectional_exchange (scatter and allgather, Rabenseifner), None (chosen by size), or a dict
     of algorithms: {"broadcast": "ring", ...}; `paceline explain` lists them.
 
-    Gradients are averaged: in backward() by algorithm 1, so that clipping before step() sees the
-    averages on rank 0, and by overlapped 3, on all ranks; in step() by 2 and 3 otherwise, so that
-    it sees each rank's own. A module that is no nn.Sequential may use whatever lies below it: its
-    forward pass waits for all of that.
+    backward() averages the gradients with algorithm 1 (on rank 0) and with overlapped algorithm 3
+    (on all ranks): clipping before step() works on averages. Otherwise step() averages them:
+    clipping before step() works on each rank's own gradients. A module that is no nn.Sequential may
+    use any module below it, so its forward pass waits for the weights of all of them.
 
-    Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and after each step; by
-    algorithm 1 after each backward pass. Without `broadcast_buffers` they are each rank's own.
+    Buffers, such as the statistics of BatchNorm, are rank 0's at the beginning and after each step;
+    with algorithm 1 after each backward pass. With broadcast_buffers=False each rank keeps its own.
 
-    A BSP exchanges the model's gradients until remove(), or until the next BSP() or overlap() of
-    the model, which calls remove() of this one.
+    A BSP exchanges the gradients of the model until remove(), or until the next BSP() or overlap()
+    of the model, which calls remove() of this one.
 
-    Collective; raises UsageError for what it does not know, and for parameters that another model's
-    BSP or overlap() exchanges; RefusalError for sparse gradients, parameters that are not
-    contiguous, or devices.
+    Collective. Raises UsageError for unknown arguments, and for parameters that another model's BSP
+    or overlap() exchanges. Raises RefusalError for sparse gradients, and for parameters that are
+    not contiguous or not on the CPU.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class BSP:
         register(model, self, self._named, "BSP")
 
     def step(self) -> None:
-        """Exchanges the gradients, as far as that has not happened yet, and updates the weights."""
+        """Exchanges the gradients that backward() has not exchanged, and updates the weights."""
         if self._is_removed:
             raise UsageError("bsp: step() after remove(), or after the next BSP() or overlap() "
                              "of the model. Call step() of the BSP that was made last.")
@@ -126,13 +126,13 @@ class BSP:
             self.synchronise()
 
     def spread_buffers(self) -> None:
-        """Gives all ranks rank 0's buffers, if that was asked for. Collective."""
+        """Gives all ranks rank 0's buffers, unless broadcast_buffers is False. Collective."""
         model = self._model()
         if self._broadcasts and model is not None:
             spread_buffers(self._comm, modules_of(model))
 
     def _used(self) -> list[bool]:
-        """True for each parameter of which any rank has a gradient; for others none is made up."""
+        """For each parameter, True if any rank has a gradient of it."""
         flags = numpy.array([parameter.grad is not None for _, parameter in self._named], "uint8")
         self._comm.allreduce(flags, op="max", tag="gradients that there are")
         return [bool(flag) for flag in flags]
@@ -153,8 +153,10 @@ class BSP:
                 )
 
     def exchange(self) -> None:
-        """The calls of a step alone, for measurements: gradients are combined, weights broadcast
-        (algorithms 1 and 2), one call after the other, and nothing is updated. Collective."""
+        """Makes the calls of a step alone, one after the other, for measurements. Collective.
+
+        Combines the gradients, and with algorithms 1 and 2 broadcasts the weights. Updates nothing.
+        """
         self._combine([True] * len(self._named))
         if self._algorithm != 3:
             self.synchronise()
@@ -166,12 +168,17 @@ class BSP:
             self._comm.broadcast(weights, ROOT, **self._how("broadcast", weights, name))
 
     def no_sync(self) -> contextlib.AbstractContextManager[None]:
-        """Backward passes in here only add up gradients on this rank; the last one is outside."""
+        """A context in which backward passes only add up gradients on this rank.
+
+        The last backward pass of a step is outside of it.
+        """
         return self._behind.paused() if self._behind else contextlib.nullcontext()
 
     def remove(self) -> None:
-        """Completes what is under way and leaves the model as it was: gradients stay on their ranks
-        from now on, and step() is a UsageError."""
+        """Completes the calls under way, and removes the hooks from the model.
+
+        Gradients are not exchanged any more, and step() raises UsageError.
+        """
         self._is_removed = True
         unregister(self._model(), self)
         if self._behind is not None:
@@ -205,9 +212,9 @@ class _Behind:
         self._wait()
 
     def take(self) -> None:
-        """The gradients of the pass are about to be used."""
+        """Completes the exchange of the pass, before its gradients are used."""
         if not self._is_reduced:
-            raise UsageError("bsp: step() without a backward pass; gradients are reduced in it.")
+            raise UsageError("bsp: step() without a backward pass, which reduces the gradients.")
         self._is_reduced = False
 
     def _start(self, i: int) -> None:
@@ -263,8 +270,8 @@ class _Layerwise(_Behind):
         self._end(len(self._layers))
 
     def _watch(self, model: nn.Module) -> None:
-        """A module may use all that lies below it without calling it, so it waits for that and for
-        what comes before; nn.Sequential is known only to call its parts."""
+        """Sets the layers for which each module waits: all below it, which it may use without
+        calling them, and all before it. nn.Sequential only calls its parts."""
         layer_of = {id(p): i for i, own in enumerate(self._layers) for _, p in own}
         for module in model.modules():
             below = [layer_of[id(p)] for p in module.parameters() if id(p) in layer_of]
@@ -282,7 +289,7 @@ class _Layerwise(_Behind):
         return Hook(hook)
 
     def _begin(self, layers: int) -> None:
-        """Starts the broadcasts of the first so many layers, unless they have been."""
+        """Starts the broadcasts of the first `layers` layers that have not begun."""
         for own in self._layers[len(self._broadcasts) : layers]:
             requests = []
             for name, parameter in own:
@@ -322,7 +329,7 @@ def _options_of(method: str | dict[str, str] | None) -> dict[str, tuple[str, boo
     if isinstance(method, dict):
         unknown = sorted(set(method) - set(names))
         if unknown:
-            raise UsageError(f"bsp: method names {unknown[0]!r}; it calls {', '.join(names)}.")
+            raise UsageError(f"bsp: method names {unknown[0]!r}; it may name {', '.join(names)}.")
         return {name: (algorithm, False) for name, algorithm in method.items()}
     if method not in METHODS:
         raise UsageError(f"bsp: there is no method {method!r}; methods are {', '.join(METHODS)}, "

@@ -1,8 +1,8 @@
 """DDP's gradient buckets in memory that all ranks of a node reach.
 
-DDP makes its buckets itself, and makes them anew after the first iteration. A communication hook
-sees each of them before it is summed, in the same order on all ranks: there the storage of a new
-one is moved, in place, so that the views that DDP holds move with it.
+DDP makes its buckets itself, and again after the first iteration. A communication hook gets each
+bucket before its sum, in the same order on all ranks. It moves the storage of a new bucket in
+place, so that the views that DDP holds move with it.
 """
 
 import warnings
@@ -34,7 +34,7 @@ class SharedBuckets:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of buckets that are in shared memory now, on this rank."""
+        """Number of bytes of buckets that are in shared memory now, on this rank."""
         return sum(storage.nbytes() for storage in self._held.values())
 
     def __len__(self) -> int:
@@ -42,11 +42,12 @@ class SharedBuckets:
         return len(self._held)
 
     def __reduce__(self) -> Any:
-        """None: a copy of a model has a reducer of its own, without hooks."""
+        """Makes None of a copy: the reducer of a copied model has no hooks."""
         return type(None), ()
 
     def average(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """The hook: a future of the bucket's tensor, averaged over the ranks."""
+        """The communication hook: returns a future of the bucket's tensor, averaged over the
+        ranks."""
         buffer = bucket.buffer()
         if self._has_inputs_everywhere():
             self._move(bucket.index(), buffer.untyped_storage())
@@ -61,12 +62,12 @@ class SharedBuckets:
         return _BucketWork(request, [buffer]).get_future()
 
     def _has_inputs_everywhere(self) -> bool:
-        """False under model.join(): ranks that have run out of inputs then pass other tensors."""
+        """False under model.join(): ranks without inputs pass other tensors there."""
         model = self._model()
         return model is None or not model._join_config.enable
 
     def _move(self, index: int, storage: torch.UntypedStorage) -> None:
-        """Puts the storage of a bucket that is new into shared memory. Collective if it is."""
+        """Moves the storage of a new bucket into shared memory. Collective for a new bucket."""
         held = self._held.get(index)
         # A held storage cannot be freed, so no other has its address.
         if held is not None and held._cdata == storage._cdata:
@@ -94,7 +95,7 @@ class SharedBuckets:
 
 
 class _BucketWork(Work):
-    """A Work in the form that DDP wants: its future is of a tensor, not of a list."""
+    """A Work for DDP: its future is of a tensor, not of a list."""
 
     def _value(self, future: torch.futures.Future) -> Any:
         return super()._value(future)[0]
@@ -116,17 +117,18 @@ def share_buckets(model: DistributedDataParallel) -> SharedBuckets:
         model = DistributedDataParallel(network)
         paceline.torch.share_buckets(model)
 
-    Peers then sum them where they lie, instead of sending them. Call it on all ranks, before the
-    first backward pass. Each rank needs as much shared memory (PACELINE_SHM_DIR) as it has
-    gradients; if that does not suffice on one rank, all go on without, and that one warns. The same
-    holds, without a warning, for a group that spans several nodes, and under model.join().
+    Ranks then sum the gradients in place, and send nothing. Call it on all ranks, before the first
+    backward pass. Each rank needs as many bytes of shared memory (PACELINE_SHM_DIR) as it has bytes
+    of gradients. If a rank lacks them, that rank warns, and all ranks keep private buckets. Buckets
+    also stay private, without a warning, if the group spans several nodes, and under model.join().
 
-    Gradients are averages over the ranks: on two ranks bit for bit those of DDP without this; on
-    more the order of the sum may differ, and it is divided once, at the end.
+    Gradients are averages over the ranks. On two ranks they have the bits of plain DDP. On more
+    ranks the order of the sum may differ, and the sum is divided once, at the end.
 
-    Returns an object that says how many buckets (len) and bytes (nbytes) are shared by now. It
-    takes the place of the model's communication hook. Raises UsageError if the model has one
-    already, is no DistributedDataParallel, or belongs to a group of another backend.
+    Registers the communication hook of the model. Returns a SharedBuckets, which has the number of
+    shared buckets (len) and their bytes (nbytes). Raises UsageError if the model has a
+    communication hook already, is no DistributedDataParallel, or belongs to a group of another
+    backend.
     """
     if not isinstance(model, DistributedDataParallel):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The collectives of a torch ProcessGroup, by all the names that torch calls them.
+"""The collectives of a torch ProcessGroup, under all names that torch calls.
 
 torch passes one tensor in a list (or a list of lists); options hold the operation and the root.
 """
@@ -39,8 +39,8 @@ _REFUSED = calls.knobs(tag=_core.REFUSED)
 
 
 def _heard(method: Callable[..., Work]) -> Callable[..., Work]:
-    """Makes a call that this rank is refused as one that says so: the others, which may have begun
-    theirs, hear it at once; if all are refused nothing is broken."""
+    """Tells the other ranks if this rank's call is refused, since they may have begun theirs. If
+    the call is refused on all ranks, nothing is broken."""
 
     @functools.wraps(method)
     def call(self: "Collectives", *args: Any, **keywords: Any) -> Work:
@@ -117,7 +117,7 @@ class Collectives:
 
     @_heard
     def allgather(self, outputs: Any, inputs: Tensors | Tensor, opts: Any = None) -> Work:
-        """Gathers into a list of tensors, of equal or of different size."""
+        """Gathers into a list of tensors, of equal or different sizes."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         target = [moved(tensor) for tensor in outputs[0]]
@@ -153,7 +153,7 @@ class Collectives:
     def allgather_coalesced(
         self, output_lists: Sequence[Tensors], inputs: Tensors, opts: Any = None
     ) -> Work:
-        """output_lists[rank][i] gets inputs[i] of that rank."""
+        """Gathers inputs[i] of each rank into output_lists[rank][i]."""
         return self._together([
             self.allgather([[tensors[i] for tensors in output_lists]], [input])
             for i, input in enumerate(inputs)
@@ -163,7 +163,7 @@ class Collectives:
     def reduce_scatter(
         self, outputs: Tensors | Tensor, inputs: Any, opts: Any = None, *old: Any
     ) -> Work:
-        """Reduces a list of tensors, of equal or of different size, and scatters the results."""
+        """Reduces a list of tensors, of equal or different sizes, and scatters the results."""
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         op = _op(opts)
@@ -196,7 +196,7 @@ class Collectives:
     def gather(
         self, outputs: Sequence[Tensors], inputs: Tensors | Tensor, opts: Any = None
     ) -> Work:
-        """Gathers into a list of tensors of equal or different size, which only the root knows."""
+        """Gathers into the root's list of tensors, of equal or different sizes."""
         source = held(moved(_listed(inputs)[0]))
         if opts.rootRank != self._comm.rank:
             return self._call([], None, opts, "gather", source, None, "sum", opts.rootRank, ())
@@ -213,7 +213,7 @@ class Collectives:
     def scatter(
         self, outputs: Tensors | Tensor, inputs: Sequence[Tensors], opts: Any = None
     ) -> Work:
-        """Scatters a list of tensors of equal or different size, which only the root knows."""
+        """Scatters the root's list of tensors, of equal or different sizes."""
         outputs = _listed(outputs)
         memory, finish = room(moved(outputs[0]))
         if opts.rootRank != self._comm.rank:
@@ -230,7 +230,8 @@ class Collectives:
 
     @_heard
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
-        """Exchanges a list of tensors for another; they may differ in size."""
+        """Sends the r-th tensor of a list to rank r, and receives another list. Sizes may
+        differ."""
         parts = [moved(tensor) for tensor in inputs]
         target = [moved(tensor) for tensor in outputs]
         self._one_each(parts, "all_to_all", "input")
@@ -246,7 +247,8 @@ class Collectives:
         self, output: Tensor, input: Tensor, output_splits: Sequence[int] | None = None,
         input_splits: Sequence[int] | None = None, opts: Any = None,
     ) -> Work:  # fmt: skip
-        """Splits are lengths along the first dimension; none: equal parts."""
+        """Like alltoall, on parts of one tensor. Splits are lengths along the first dimension;
+        without them parts are equal."""
         sent = self._counts(input, input_splits, "input")
         received = self._counts(output, output_splits, "output")
         memory, finish = room(moved(output))
@@ -290,7 +292,7 @@ class Collectives:
         name: str, input: Tensor | None, output: Tensor | None, op: str = "sum", root: int = 0,
         counts: Sequence[int] | None = None, received: Sequence[int] | None = None,
     ) -> Work:  # fmt: skip
-        """Starts a collective, or runs it, if torch is going to wait at once."""
+        """Starts a collective, or runs it if torch waits at once."""
         memory = input if output is None else output
         on_device = memory is not None and not memory.is_cpu  # streams wait, and never the host
         if on_device or getattr(opts, "asyncOp", True) or self._coalesced is not None:
@@ -328,8 +330,8 @@ class Collectives:
 
     @contextlib.contextmanager
     def _refused_by_root(self, call: str) -> Iterator[None]:
-        """Tells the others, which have begun the call, of an error in an argument that the root
-        alone has: the group is broken. Errors that all ranks have come before, and break nothing.
+        """Tells the other ranks of an error in an argument that only the root has. They have begun
+        the call, so the group is broken. Errors of all ranks come earlier, and break nothing.
         """
         try:
             yield
@@ -370,12 +372,12 @@ def _listed(tensors: Tensors | Tensor) -> list[Tensor]:
 
 
 def _op(opts: Any) -> str:
-    """The operation of options; SUM for None; some callers pass the operation itself."""
+    """The operation in options, or passed itself; SUM for None."""
     return "sum" if opts is None else op_of(getattr(opts, "reduceOp", opts))
 
 
 def _scaled(splits: list[int], memory: Tensor, tensor: Tensor) -> list[int]:
-    """Rows of `tensor` as elements of `memory`, which may have smaller ones."""
+    """Converts counts of rows of `tensor` to counts of elements of `memory`."""
     rows = tensor.shape[0] if tensor.dim() else 1
     row = memory.numel() // rows if rows else 0
     return [count * row for count in splits]

@@ -1,8 +1,8 @@
 """Completes the futures of calls, which runs the callbacks that users attach to them.
 
-A callback may wait for another future of ours. So one thread, the watcher, only finds out which
-calls are complete. Runners complete their futures, in the order of the calls: one runner does it
-all, until a callback keeps it; then another takes its place for as long as that lasts.
+A callback may wait for another future of Paceline. So one thread, the watcher, only looks for
+complete calls. Runners complete the futures, in the order of the calls. One runner does all of it;
+while a callback blocks it, another takes its place.
 """
 
 import atexit
@@ -48,7 +48,7 @@ class Completer:
         self._stopped = False
 
     def add(self, work: "Work") -> None:
-        """Completes work._base as soon as `work` is over."""
+        """Completes work._base when `work` has ended."""
         if work.is_completed():  # no callback is attached yet
             work._base.set_result(None)
             return
@@ -84,7 +84,7 @@ class Completer:
             self._look()
 
     def _look(self) -> None:
-        """Hands over whatever is complete by now."""
+        """Hands the complete calls over to a runner."""
         with self._changed:
             works = list(self._works)
         over = [work for work in works if work.is_completed()]

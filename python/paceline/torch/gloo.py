@@ -1,4 +1,4 @@
-"""Features of gloo alone: barriers that name the missing ranks, sums of sparse tensors."""
+"""Features that only gloo has: barriers that name missing ranks, and sums of sparse tensors."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -29,10 +29,11 @@ class GlooOnly:
     def monitored_barrier(
         self, timeout: Any = None, wait_all_ranks: bool = False
     ) -> None:
-        """A barrier through torch's store, over which rank 0 watches; it harms no later call.
+        """A barrier through torch's store, which rank 0 monitors. Later calls work after a failure.
 
-        Raises TimeoutError: on rank 0 with the first rank that has not come within `timeout` (None:
-        the group's), or with all of them if wait_all_ranks is set; on ranks that have come, too.
+        Raises TimeoutError if a rank does not enter within `timeout` (None: the group's): on rank
+        0, with the first missing rank, or with all of them if wait_all_ranks is set; and on the
+        ranks that have entered.
         """
         limit = getattr(timeout, "timeout", timeout)  # a backend is given options
         if limit is None or limit < timedelta(0):
@@ -51,7 +52,8 @@ class GlooOnly:
             before.delete_key(key)
 
     def _missing(self, store: Any, limit: timedelta, wait_all_ranks: bool) -> list[int]:
-        """On rank 0: ranks that have not come in time; only the first without wait_all_ranks."""
+        """On rank 0: the ranks that did not enter in time; only the first without
+        wait_all_ranks."""
         missing: list[int] = []
         end = time.monotonic() + limit.total_seconds()
         for rank in range(1, self._comm.size):
@@ -68,7 +70,7 @@ class GlooOnly:
         return missing
 
     def _report(self, store: Any, limit: timedelta) -> None:
-        """On other ranks: reports arrival, and reads what rank 0 says of the rest."""
+        """On other ranks: reports the arrival, and reads the missing ranks from rank 0."""
         store.set(str(self._comm.rank), "")
         try:
             store.wait(["missing"], limit + _GRACE)
@@ -82,12 +84,12 @@ class GlooOnly:
             )
 
     def _allreduce_sparse(self, tensor: torch.Tensor, op: str) -> Work:
-        """A sum of COO tensors of one shape, each with elements of its own. Waits for the counts.
+        """Sums COO tensors of one shape that may have different elements. Waits for their counts.
 
         The result is coalesced. Raises UsageError if shapes differ, before elements are sent.
         """
         if op != "sum":
-            raise RefusalError(f"{op} of sparse tensors is not supported; only their SUM is.")
+            raise RefusalError(f"{op} of sparse tensors is not supported; only SUM is.")
         own = tensor.coalesce()
         indices, values = own._indices().t().contiguous(), own._values().contiguous()
         counts = self._counts_of_sparse(tensor, indices.shape[0])
@@ -116,7 +118,7 @@ class GlooOnly:
         return cards[:, 0].tolist()
 
     def _gathered(self, rows: torch.Tensor, counts: Sequence[int]) -> tuple[Any, torch.Tensor]:
-        """A request for the rows of all ranks, of which each has so many, and where they go."""
+        """A request that gathers the rows of all ranks, and the tensor for them."""
         row = rows[0].numel() if len(rows) else rows.new_empty(1, *rows.shape[1:]).numel()
         target = rows.new_empty(sum(counts), *rows.shape[1:])
         lengths = [count * row for count in counts]

@@ -23,8 +23,8 @@ _drawn: dict[str, int] = {}  # the tag of such a group, by its place
 
 
 class PacelineGroup(Collectives, GlooOnly, PointToPoint, minors.Base):
-    """Some ranks, as torch.distributed sees them: a group's backend, or, where torch knows no
-    backends in Python, the group. Made by create()."""
+    """Ranks as torch.distributed sees them: the backend of a group, or the group itself if torch
+    supports no backends in Python. Made by create()."""
 
     def __init__(
         self, store: Any, comm: Communicator, timeout: timedelta, owns_world: bool,
@@ -40,8 +40,8 @@ class PacelineGroup(Collectives, GlooOnly, PointToPoint, minors.Base):
         self.set_timeout(timeout)
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """Limit of this group's calls that start from now on; PACELINE_TIMEOUT_MS if it is torch's
-        default."""
+        """Sets the time-out of this group's later calls. If it is torch's default,
+        PACELINE_TIMEOUT_MS counts instead."""
         limit_ms = _chosen_ms(timeout)
         if limit_ms is None and os.environ.get("PACELINE_TIMEOUT_MS"):
             limit_ms = _core.option("timeout_ms")
@@ -52,7 +52,7 @@ class PacelineGroup(Collectives, GlooOnly, PointToPoint, minors.Base):
     def shutdown(self) -> None:
         """Part of destroy_process_group(): leaves the world with the group that made it.
 
-        Lets the communicator go: torch's C++ may keep the group until the process has ended.
+        Drops the communicator, since torch's C++ may keep the group until the process ends.
         """
         self._end_p2p()
         if self._owns_world:
@@ -72,14 +72,14 @@ class Destroyed:
 
     def __getattr__(self, name: str) -> Any:
         raise UsageError(
-            "this process group has been destroyed; it can make no more calls. Make a new one.")
+            "this process group has been destroyed and makes no more calls; make a new one.")
 
 
 def create(options: Any, backend_options: Any) -> PacelineGroup:
     """Makes the group that torch asks for.
 
-    The first, of all ranks, joins a world through torch's store. Later ones are parts of that
-    world, and agree on a tag through the store; without a world they join one of their own.
+    The first group, of all ranks, joins a world through torch's store. Later groups are parts of
+    that world, and agree on a tag through the store. Without a world they join one of their own.
     """
     global _started
     taken_for = replace.taken_for(options.group_rank)
@@ -98,8 +98,8 @@ def create(options: Any, backend_options: Any) -> PacelineGroup:
 
 
 def _create_part(prefix: str, ranks: list[int], options: Any, taken_for: str) -> PacelineGroup:
-    """Makes the group of these ranks. A failed try may be repeated: torch's names count tries,
-    of which a rank may have made more than another, and so the place is named by the ranks."""
+    """Makes the group of these ranks. A failed try may be repeated. Torch's names count tries,
+    which may differ between ranks, so the place is named after the ranks."""
     digest = hashlib.blake2b(repr(ranks).encode(), digest_size=8).hexdigest()
     alike = f"{prefix}/{digest}"
     place = f"{alike}/{_made.get(alike, 0)}"
@@ -114,7 +114,7 @@ def _create_part(prefix: str, ranks: list[int], options: Any, taken_for: str) ->
 
 
 def _join_default(prefix: str, options: Any, taken_for: str) -> Communicator:
-    """A world of all ranks: over the MPI that has started them, else by the store."""
+    """A world of all ranks: over the MPI that started them, else through the store."""
     launcher = launchers.mpi_launcher()
     if launcher is None or not launcher.families or launcher.ranks != options.group_size:
         # A try is repeated in the same place, while torch's names count on.
@@ -131,14 +131,13 @@ def _join(store: TorchStore, place: str, options: Any, taken_for: str) -> Commun
                           start_timeout_ms=_chosen_ms(options.timeout), place=place)
     except TimeoutError as error:
         if taken_for:  # a rank without it is in that backend, unseen by the others
-            error.args = (f"{error} Is PACELINE_REPLACE={taken_for} set on every rank? Each must "
+            error.args = (f"{error} Is PACELINE_REPLACE={taken_for} set on every rank? All must "
                           "have it, or none.",)  # fmt: skip
         raise
 
 
 def _without_names(store: Any) -> Any:
-    """The store that the group was given: torch puts the group's name and the device's before
-    its keys."""
+    """The store that the caller passed: torch adds prefixes with the names of group and device."""
     for _ in range(2):
         if isinstance(store, dist.PrefixStore):
             store = store.underlying_store
@@ -146,7 +145,7 @@ def _without_names(store: Any) -> Any:
 
 
 def _chosen_ms(timeout: timedelta) -> int | None:
-    """Milliseconds of a time-out; None if it is torch's default, so that our options count."""
+    """Milliseconds of a time-out; None for torch's default, so that Paceline's options count."""
     return None if timeout == dist.constants.default_pg_timeout else _ms(timeout)
 
 
@@ -155,7 +154,7 @@ def _ms(timeout: timedelta) -> int:
 
 
 def _agree(store: Any, place: str, options: Any) -> int:
-    """A number that only this group has: its first rank draws it, once."""
+    """A tag of this group alone, which its first rank draws once."""
     shared = TorchStore(store, "")
     if options.group_rank == 0:
         if place not in _drawn:

@@ -1,12 +1,12 @@
-"""Hooks of one model, which its copies do not have."""
+"""Hooks of a model that its copies do not have."""
 
 from collections.abc import Callable
 from typing import Any
 
 
 class Hook:
-    """Calls `call` with what torch passes. In a copy of the module, by copy.deepcopy or pickle, the
-    hook does nothing: Paceline trains the original alone."""
+    """Calls `call` with torch's arguments. In a copy of the module, by copy.deepcopy or pickle, the
+    hook does nothing: Paceline trains only the original."""
 
     def __init__(self, call: Callable[..., Any]):
         self._call = call

@@ -1,4 +1,4 @@
-"""`_set_pg_timeout()`, which torch serves for the classes of gloo and NCCL alone."""
+"""`_set_pg_timeout()` for Paceline's groups: torch serves only the classes of gloo and NCCL."""
 
 import functools
 import sys
@@ -10,7 +10,7 @@ from torch.distributed import distributed_c10d as c10d
 
 
 def install() -> None:
-    """Serves our groups as well, also in another backend's place. Loads nothing of the core."""
+    """Extends it to Paceline's groups, also in place of another backend. Does not load the core."""
     usual = c10d._set_pg_timeout
 
     @functools.wraps(usual)

@@ -12,7 +12,8 @@ from paceline.torch.minors import part_of
 
 
 def group_of(group: dist.ProcessGroup | None, call: str) -> PacelineGroup:
-    """`group`, or torch's default group for None; UsageError, which names `call`, for others'."""
+    """`group`, or torch's default group for None. Raises UsageError, which names `call`, for a
+    group of another backend."""
     asked = dist.group.WORLD if group is None else group
     found = part_of(asked)
     if not isinstance(found, PacelineGroup):
@@ -37,16 +38,19 @@ def empty(
     """A zeroed tensor of `shape` on every rank of `group`, in memory that all of them reach.
 
     Collective: all ranks of `group` (None: the default group) call it with the same shape and
-    dtype (None: torch's default). all_reduce, broadcast, all_gather_into_tensor,
-    reduce_scatter_tensor and all_to_all_single whose tensors all are, or lie in, such tensors, at
-    the same place on every rank, read and write them directly: no data is sent. They may be called
-    on any group whose ranks all belong to `group`. Either all ranks of a call pass such a tensor,
-    or none. Across nodes, or where memory cannot be shared, the tensor is one like any other.
+    dtype (None: torch's default).
 
-    The memory lives as long as a tensor or a view of it does, on each rank for itself. Peers write
-    into it until their call has ended, also when it fails here.
+    all_reduce, broadcast, all_gather_into_tensor, reduce_scatter_tensor and all_to_all_single work
+    directly on such tensors, and send no data, if all tensors of the call lie in them, at the same
+    place on every rank. The group of the call may be any whose ranks all belong to `group`. In one
+    call all ranks pass such tensors, or none does. Across nodes, and where memory cannot be shared,
+    these are ordinary tensors.
 
-    Raises UsageError for a negative length, or a group of another backend; ResourceError.
+    Each rank keeps its memory as long as a tensor or a view of it lives. Peers may write into it
+    until their call has ended, even if the call fails on this rank.
+
+    Raises UsageError for a negative length and for a group of another backend, and ResourceError if
+    there is no memory.
     """
     comm = group_of(group, "empty")._comm
     return shared_empty(comm, shape, torch.get_default_dtype() if dtype is None else dtype)

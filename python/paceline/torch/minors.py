@@ -1,14 +1,14 @@
-"""Differences between the minor versions of torch. Found by tests of torch, not by its version.
+"""Differences between minor versions of torch, found by tests of its features.
 
-Ways in which a Python class becomes part of a process group:
-- as its backend for one device, where Python can derive from torch's Backend (2.14 and 2.15):
-  groups may then have other backends for other devices, torch's hooks see each call, and its
-  dispatcher refuses some tensors before the backend is asked (docs/conformance.md);
-- as the whole group, before that.
+A Python class becomes part of a process group in one of two ways:
+- As its backend for one device, if Python can derive from torch's Backend (2.14 and 2.15). Then
+  groups may have other backends for other devices, torch's hooks see each call, and its dispatcher
+  refuses some tensors before it calls the backend (docs/conformance.md).
+- As the whole group, in older versions.
 
-torch wraps what a Python backend's call returns into a Work that passes on wait() and
-get_future() alone (2.14 and 2.15), so that is_completed() never becomes true. There Work's other
-methods are replaced by some that look for ours behind the wrapper.
+torch 2.14 and 2.15 wrap the Work of a Python backend into one that passes on only wait() and
+get_future(), so that is_completed() never becomes true. This module replaces the other methods of
+Work by some that find the Work behind the wrapper.
 """
 
 import functools
@@ -105,10 +105,10 @@ class AsGroup(_Part, dist.ProcessGroup):
         return self._store
 
     def _get_backend(self, device: torch.device) -> Any:
-        """torch asks the backend of a device what it can do; here the group is its own backend."""
+        """The backend of a device, which torch asks for its features: the group itself."""
         if torch.device(device).type not in ("cpu", "cuda"):
             raise RefusalError(
-                f"the backend 'paceline' serves the CPU and CUDA devices; it knows no {device}."
+                f"the backend 'paceline' serves the CPU and CUDA devices, but not {device}."
             )
         return self
 
@@ -123,7 +123,7 @@ class AsGroup(_Part, dist.ProcessGroup):
 
 
 def can_derive_backend() -> bool:
-    """True if torch lets a Python class be a Backend; otherwise none can be made."""
+    """True if Python can derive from torch's Backend and make an object of the class."""
 
     class Probe(Backend):
         pass
@@ -157,7 +157,7 @@ _NOBODY_WAITS: torch.futures.Future = torch.futures.Future()
 
 
 def behind(work: _Work) -> _Work:
-    """Our Work, if it is what torch has wrapped into `work`; else `work`."""
+    """The Work of Paceline that torch has wrapped into `work`; `work` itself if there is none."""
     _search.found = found = []
     try:
         work.get_future()
@@ -170,7 +170,7 @@ def behind(work: _Work) -> _Work:
 
 @functools.cache
 def see_through_wrappers() -> None:
-    """Makes torch's wrappers of our works answer as these do, unless they do so already."""
+    """Makes torch's wrappers pass on all methods of Paceline's Work, unless they do so already."""
     if passes_on():
         return
 
@@ -216,7 +216,7 @@ def part_of(group: dist.ProcessGroup | None) -> Any:
 
 
 def warn_if_newer(version: str | None = None) -> None:
-    """One sentence if torch is of a newer minor version than those it was tested with."""
+    """Warns if torch has a newer minor version than those that Paceline was tested with."""
     version = importlib.metadata.version("torch") if version is None else version
     newest = TORCH[1]
     if minor(version) > minor(newest):

@@ -25,7 +25,7 @@ from paceline.torch.updates import Updates
 
 
 class Overlap:
-    """A model whose gradients are averaged over the ranks in each backward pass. See overlap()."""
+    """Averages the gradients of a model over the ranks in each backward pass. See overlap()."""
 
     def __init__(
         self, model: nn.Module, mode: str, group: dist.ProcessGroup | None,
@@ -56,21 +56,25 @@ class Overlap:
         register(model, self, self._named, "overlap()")
 
     def no_sync(self) -> AbstractContextManager[None]:
-        """Backward passes in here add up on this rank; the first one after it exchanges the sum."""
+        """A context in which backward passes only add up gradients on this rank.
+
+        The first backward pass after it exchanges the sum.
+        """
         return self._backward.paused()
 
     def wait(self) -> None:
-        """With an optimizer: returns when all layers are updated, and raises what went wrong.
+        """With an optimizer: returns when all layers are updated. Raises errors of the updates.
 
         Forward passes wait by themselves, and so do state_dict() and load_state_dict() of the model
-        and of the optimizer. Call it before anything else that reads or writes weights or the
-        optimizer's state: copy.deepcopy(), torch.save() of a whole model, AveragedModel's
-        update_parameters(), model.to(), model.apply(), a loop over parameters()."""
+        and of the optimizer. Call wait() before other code that reads or writes weights or the
+        state of the optimizer: copy.deepcopy(), torch.save() of a whole model,
+        AveragedModel.update_parameters(), model.to(), model.apply(), a loop over parameters().
+        """
         if self._updates is not None:
             self._updates.wait()
 
     def remove(self) -> None:
-        """Leaves the model as it was; gradients stay on their ranks from now on."""
+        """Removes the hooks from the model. Gradients are not exchanged any more."""
         self._backward.remove()
         unregister(self._model(), self)
         if self._updates is not None:
@@ -82,24 +86,24 @@ class Overlap:
     def _push(self, i: int) -> None:
         name, parameter = self._named[i]
         if parameter.grad is None:
-            raise UsageError(f"overlap: the gradient of {name} was there, and is gone before it "
-                             "was exchanged: another hook has taken it, such as one that updates "
-                             "in the backward pass. Pass optimizer= to overlap instead.")
+            raise UsageError(f"overlap: the gradient of {name} disappeared before it was "
+                             "exchanged: another hook has taken it, such as one that updates in "
+                             "the backward pass. Pass optimizer= to overlap instead.")
         self.store.push(name, parameter.grad)
         if self._lies_in_the_store(i):
             parameter.grad = None
 
     def _put(self, i: int, grad: torch.Tensor) -> None:
-        """Pushes at once, while the processor has the gradient in its cache; the next layer's is
-        made in the memory that this one leaves."""
+        """Copies a gradient into the store at once, while it is in the processor's cache. The next
+        layer's gradient reuses its memory."""
         if grad.data_ptr() != self._places[i]:
             buffer = self._buffers[i]
             buffer.copy_(grad.detach() if grad.requires_grad else grad)
             self._parameters[i].grad = buffer
 
     def _lies_in_the_store(self, i: int) -> bool:
-        """True if the gradient lies in the store: once pushed, it becomes the sum, and is this
-        rank's gradient no more, whether the pass ends or not."""
+        """True if the gradient lies in the store: once pushed it becomes the sum, even if the pass
+        fails."""
         return self._parameters[i].grad.data_ptr() == self._places[i]
 
     def _find_buffers(self) -> None:
@@ -156,7 +160,7 @@ def _check_clip(optimizer: torch.optim.Optimizer | None, clip_norm: float | None
     if clip_norm is None:
         return
     if optimizer is None:
-        raise UsageError("overlap: clip_norm is for optimizer=, which updates before you could "
+        raise UsageError("overlap: clip_norm goes with optimizer=, which updates before you could "
                          "clip; without it call torch.nn.utils.clip_grad_norm_.")
     if isinstance(clip_norm, bool) or not isinstance(clip_norm, int | float) or not clip_norm > 0:
         raise UsageError(f"overlap: clip_norm is {clip_norm!r}; it is a positive number.")
@@ -175,35 +179,40 @@ def overlap(
 
         paceline.torch.overlap(model)         # in the place of DistributedDataParallel(model)
 
-    Collective. The model itself stays as it is. The Overlap that this returns exchanges its
-    gradients as long as the model lives, until remove(), or until the next overlap() or BSP() of
-    the model. All ranks begin with rank 0's parameters and buffers. From then on each gradient is
-    pushed into a KVStore of type `mode` (paceline.kvstore, which takes `options`) as soon as it is
-    complete, and backward() returns when all averages are there: optimisers, gradient clipping and
-    accumulation work as without it. A gradient then lies in the store, where it is averaged:
-    nothing is copied back, and nothing there either if zero_grad(set_to_none=False) has the next
-    pass add to it. On one node it is memory of all its ranks. So a gradient that you keep changes
-    with the next pass; clone() it. Gradients of a copy, by copy.deepcopy or torch.save, are not
-    exchanged.
+    Collective. All ranks begin with rank 0's parameters and buffers. The model itself stays as it
+    is. The returned Overlap exchanges its gradients as long as the model lives, until remove(), or
+    until the next overlap() or BSP() of the model. Copies of the model, by copy.deepcopy or
+    torch.save, exchange nothing.
 
-    With `optimizer`, backward() returns before the averages are there. Each layer is updated as
-    soon as its own are, in the background, and the next forward pass of a layer waits for its own
-    update only. Gradients are None from then on: neither step() nor zero_grad() is needed, and both
-    do nothing. Gradients are clipped to `clip_norm` (their norm over all layers; every update then
-    waits for all of them); accumulation is no_sync(), as without. A schedule of the learning rate
-    counts from the next backward pass on. state_dict() and load_state_dict() wait by themselves;
-    call wait() before other code that reads or writes weights without a forward pass
-    (Overlap.wait() has examples).
+    Each gradient is pushed into a KVStore of type `mode` as soon as it is complete. `options` are
+    those of paceline.kvstore.create(). backward() returns when all averages are there: optimizers,
+    gradient clipping and gradient accumulation work as usual. The order of exchange is the order in
+    which rank 0's gradients became ready in the first pass.
 
-    All ranks train the same parameters. One that a rank's pass leaves out counts as zero there;
-    if all leave it out, it has no gradient. A pass that raises on all ranks may be skipped.
-    Buffers, such as statistics of BatchNorm, are rank 0's at the beginning and after each backward
-    pass, as DistributedDataParallel has them before each forward pass: so a rank may evaluate alone
-    what all would. Without `broadcast_buffers` they are each rank's own, and nothing is sent.
-    The order of exchange is that in which rank 0's gradients became ready in the first pass.
-    Raises UsageError for another mode, a group of another backend, an optimizer of other
-    parameters, or parameters that another model's overlap() or BSP exchanges; RefusalError for
-    sparse gradients, parameters that are not contiguous, devices, or an optimizer that has no step
-    of a layer.
+    A gradient then lies in the store, on one node in memory that all its ranks reach. It is not
+    copied back. With zero_grad(set_to_none=False) the next pass adds to it in the store, and is not
+    copied in either. The next pass changes the gradient: clone() it to keep it.
+
+    With `optimizer`, backward() returns earlier. Each layer is updated in the background as soon as
+    its averages are there, and the next forward pass of a layer waits for this update alone.
+    Gradients are None from then on; step() and zero_grad() are not needed, and do nothing.
+    `clip_norm` clips the gradients to this norm over all layers; each update then waits for all
+    gradients. no_sync() accumulates gradients, also without `optimizer`. A change of the learning
+    rate takes effect with the next backward pass. state_dict() and load_state_dict() wait for the
+    updates. Call wait() before other code that reads or writes weights without a forward pass;
+    Overlap.wait() has examples.
+
+    All ranks train the same parameters. If a pass on one rank leaves a parameter out, its gradient
+    counts as zero there. If all ranks leave it out, it has no gradient. If a pass raises on all
+    ranks, all may skip it.
+
+    Buffers, such as the statistics of BatchNorm, are rank 0's at the beginning and after each
+    backward pass, so that one rank may evaluate alone; DistributedDataParallel sets them before
+    each forward pass. With broadcast_buffers=False each rank keeps its own, and nothing is sent.
+
+    Raises UsageError for an unknown mode, a group of another backend, an optimizer with other
+    parameters, and parameters that another model's overlap() or BSP exchanges. Raises RefusalError
+    for sparse gradients, parameters that are not contiguous or not on the CPU, and an optimizer
+    that cannot update one layer alone.
     """
     return Overlap(model, mode, group, optimizer, clip_norm, broadcast_buffers, options)

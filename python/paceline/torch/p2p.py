@@ -1,14 +1,14 @@
-"""send and recv: envelopes and what they announce, over broadcasts among two.
+"""send and recv, over broadcasts between two ranks.
 
-The core has collectives only. For each pair and direction there is a communicator of two ranks,
-made when it is first used and kept. A message is an envelope on it, which says the tag and the
-length and holds what is short; what is long follows behind. So messages of one direction travel in
-the order in which they are sent, and take no more memory for more tags.
+The core has only collectives. Each pair and direction has a communicator of two ranks, which is
+made at the first message and kept. A message is an envelope with tag and length. The envelope holds
+a short message; a long one follows it. So messages of one direction arrive in the order in which
+they are sent, and more tags need no more memory.
 
-Messages match receives by source and tag, in order, as in MPI: an envelope goes to the first
-receive posted that asks for it, or is kept until one does. The receiver reads a direction only
-while it has receives for it, so that other messages stay with the sender as long as possible. A
-thread that waits for a receive reads; for receives without a waiting thread the watcher reads.
+Messages match receives by source and tag, in order, as in MPI. An envelope goes to the first posted
+receive that matches, or is kept until one does. The receiver reads a direction only while it has
+receives for it, so that other messages stay with the sender as long as possible. A thread that
+waits for a receive reads; the watcher reads for receives without a waiting thread.
 """
 
 import hashlib
@@ -84,7 +84,7 @@ class PointToPoint:
         return self._work(receive, list(tensors), finish, src)
 
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Work:
-        """Receives from the rank that sends first. A lost rank shows by the time-out only."""
+        """Receives from the rank that sends first. Only the time-out reports a lost rank."""
         memory, finish = room(moved(tensors[0]))
         with self._p2p_lock:
             receive = Receive(self, memory, -1, tag)
@@ -118,7 +118,7 @@ class PointToPoint:
             watcher.add(self)
 
     def _look(self) -> None:
-        """Reads what has come, as long as receives ask for it. The caller holds the lock."""
+        """Reads arrived messages as long as receives match them. The caller holds the lock."""
         while any([self._read(source) for source in self._asked_sources()]):
             pass
 
@@ -174,8 +174,8 @@ class Channel:
         return self._comm.start("broadcast", None, memory, "sum", 0, None, None, knobs, None)
 
     def next_message(self, is_awaited: bool) -> "Message | None":
-        """The next message if it is there. `is_awaited`: waits for one, so that a lost or late rank
-        is reported; otherwise only looks if one is there."""
+        """The next message, or None. `is_awaited`: waits for it, and reports a lost or late rank;
+        otherwise only looks for one."""
         if self.error is not None:
             raise self.error
         if self.request is None:
@@ -190,8 +190,8 @@ class Channel:
 
 
     def fail(self, message: "Message", error: Exception) -> BaseException:
-        """The rank cannot take this message, nor later ones of its sender: later receives from that
-        sender fail, and the sender is told. Returns the error that says so."""
+        """Handles a message that this rank cannot take: later receives from its sender fail, and
+        the sender gets the error. Returns the error."""
         me = self._p2p._comm.rank
         self.error = ResourceError(
             f"recv: rank {me} cannot take the {message.length} bytes that rank {message.source} "
@@ -203,7 +203,7 @@ class Channel:
 
 
 class Message:
-    """A message whose envelope has come."""
+    """A message whose envelope has arrived."""
 
     def __init__(self, channel: Channel, source: int, envelope: bytearray):
         self.source, self._channel, self._envelope = source, channel, envelope
@@ -217,17 +217,17 @@ class Message:
         return self.length == memory.nbytes and self.type == memory.dtype
 
     def goes_into(self, memory: torch.Tensor) -> bool:
-        """True if it can be received there as it comes."""
+        """True if the message can be received straight into this memory."""
         return self.fits(memory) and memory.is_cpu == (self._where != _ON_DEVICE)
 
     def room(self) -> torch.Tensor:
-        """Memory for it if it cannot go to its own, or no receive has asked for it yet."""
+        """Memory of its own, for a message that no receive takes directly."""
         device = "cuda" if self._where == _ON_DEVICE else "cpu"
         return torch.empty(self.length // self.type.itemsize, dtype=self.type, device=device)
 
     def begins(self, memory: torch.Tensor | None = None) -> bool:
-        """Receives the rest, at once, there or into memory of its own: what follows on the channel
-        comes behind it. False if that fails; then the channel has the error."""
+        """Begins to receive the long part, into this memory or into memory of its own, since later
+        messages of the channel follow it. False on failure; then the channel has the error."""
         try:
             self.memory = self.room() if memory is None else memory
             raw = _bytes_of(self.memory)
@@ -241,9 +241,9 @@ class Message:
 
 
 class Receive:
-    """A receive that is posted; afterwards like the request of that receive.
+    """A posted receive, and later its request.
 
-    source: the sending rank; -1: any, until it is found.
+    source: the sending rank; -1 for any, until the message is found.
     """
 
     def __init__(self, points: PointToPoint, memory: torch.Tensor, source: int, tag: int):
@@ -295,8 +295,8 @@ class Receive:
         self._ends(lambda request: request.wait() or True)
 
     def join(self, stream: int) -> None:
-        """For memory on a device: the stream waits for what follows the envelope; the host waits
-        for the envelope."""
+        """For memory on a device: the host waits for the envelope, and the stream for the long
+        part."""
         while not self._has_begun():
             time.sleep(LOOK_S)
         message = self._message
@@ -326,7 +326,7 @@ class Receive:
         return True
 
     def _nap(self) -> None:
-        """Sleeps until something may have come."""
+        """Sleeps until a message may have arrived."""
         points = self._p2p
         channel = points._channels.get((self.source, points._comm.rank))
         request = channel.request if channel is not None else None
@@ -347,7 +347,7 @@ class Receive:
         return self._message is not None
 
     def _is_withdrawn(self) -> bool:
-        """True if it takes no message any more: it has not begun, and now never will."""
+        """True if the receive was withdrawn before it took a message."""
         with self._p2p._p2p_lock:
             if self not in self._p2p._posted:
                 return False

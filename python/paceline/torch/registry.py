@@ -1,6 +1,6 @@
-"""Records the Overlap or BSP that exchanges the gradients of a model: one at a time.
+"""Records the Overlap or BSP that exchanges the gradients of a model.
 
-Two of them would exchange a gradient twice.
+A model has one at a time: two would exchange a gradient twice.
 """
 
 import weakref
@@ -38,11 +38,11 @@ def remove_former(model: nn.Module, named: Named, call: str) -> None:
 
 
 def register(model: nn.Module, owner: Any, named: Named, call: str) -> None:
-    """`owner` exchanges the model's gradients until unregister(), or until the model is gone."""
+    """Records that `owner` exchanges the gradients, until unregister() or the end of the model."""
     _of_models[model] = Entry(owner, call, {id(parameter) for _, parameter in named})
 
 
 def unregister(model: nn.Module | None, owner: Any) -> None:
-    """Does nothing if the model is gone (None), or has another owner."""
+    """Ends the record. Does nothing if the model has ended (None) or has another owner."""
     if model is not None and model in _of_models and _of_models[model].owner is owner:
         del _of_models[model]

@@ -1,4 +1,4 @@
-"""`env://` under mpiexec and srun, which set none of the variables that torch looks for.
+"""`env://` under mpiexec and srun, which do not set the variables that torch reads.
 
 RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE come from the launcher's own variables; the
 address of rank 0's store is agreed on over MPI. Only for init_process_group(), whatever the
@@ -25,7 +25,7 @@ _ours = False  # RANK and its companions were set here
 
 
 def install() -> None:
-    """Serves env:// if an MPI launcher has started this process."""
+    """Installs env:// for processes that an MPI launcher started."""
     if launchers.mpi_launcher() is None:
         return
     # Imported by name: the package has a function of the same name as the module.
@@ -43,7 +43,7 @@ def install() -> None:
 
 
 def meet(launcher: Launcher, timeout: timedelta) -> Iterator[tuple[dist.Store, int, int]]:
-    """Store, rank and ranks, as torch wants them; the store is rank 0's."""
+    """Store, rank and number of ranks, for torch. The store is rank 0's."""
     global _ours
     from paceline import mpi
 
@@ -74,7 +74,7 @@ def meet(launcher: Launcher, timeout: timedelta) -> Iterator[tuple[dist.Store, i
 def meet_in_store(world: Any, store: dist.Store, timeout: timedelta) -> None:
     """Calls MPI until every rank has the address.
 
-    Some MPIs send only while they are called, and the code that comes next may not call it.
+    Some MPIs send only during calls, and the code after this may not call MPI.
     """
     deadline = time.monotonic() + timeout.total_seconds()
     store.add("paceline/met", 1)

@@ -1,13 +1,12 @@
-"""PACELINE_REPLACE=gloo, or mpi: CPU tensors of scripts that name that backend, as they stand.
+"""PACELINE_REPLACE=gloo (or mpi): serves CPU tensors of unchanged scripts that name that backend.
 
-torch asks BackendConfig which backend serves which device. There it is ours if a script has
-named the one whose place we take; the name itself stays, so that scripts, and torch, find the
-backend that they expect: dist.get_backend() is "gloo". A group that is made of backends has one
-that stands for all, by its type: while such a group is made the name means ours, and not gloo's
-class, which DDP in C++ would look for.
+torch asks BackendConfig for the backend of a device. It answers Paceline for the replaced backend.
+The name stays, so that scripts and torch find the name that they expect: dist.get_backend() is
+"gloo". A group of several backends has one that stands for all by its type. While such a group is
+made, the name stands for Paceline and not for gloo's class, which DDP's C++ would use.
 
-torch may have reasons of its own to leave us out, and newer ones may make groups in another way:
-once a group is there it is looked at, and a sentence names the backend that serves it, if not ours.
+Some versions or settings of torch may still choose another backend. So each new group is checked,
+and a message names the backend that serves it if it is not Paceline.
 """
 
 import functools
@@ -26,7 +25,7 @@ _is_said = False
 
 
 def install() -> None:
-    """Takes the place that PACELINE_REPLACE names; UsageError for a name that has none."""
+    """Replaces the backend that PACELINE_REPLACE names. Raises UsageError for an unknown name."""
     name = _core.option("replace")
     if name == "off":
         return
@@ -78,14 +77,14 @@ def install() -> None:
 
 
 def taken_for(rank: int) -> str:
-    """The backend in whose place a group is being made, if it is; says so once, on rank 0."""
+    """The name of the backend that the new group replaces, or "". Prints it once, on rank 0."""
     if _taken_for:
         _say(f"serves CPU tensors in place of {_taken_for} (PACELINE_REPLACE).", rank)
     return _taken_for
 
 
 def _look_who_serves(name: str) -> None:
-    """Says so if the default group's CPU tensors are still served by the one to replace."""
+    """Prints a message if the replaced backend still serves CPU tensors of the default group."""
     from paceline.torch.minors import part_of  # not before a group is there: it asks torch much
 
     group = dist.group.WORLD
@@ -95,8 +94,8 @@ def _look_who_serves(name: str) -> None:
         return
     others = ", ".join(device.type for device in group._device_types
                        if device.type != "cpu" and _is_here(device.type))
-    why = (f"the group serves {others} as well, and Paceline in its place would not" if others else
-           f"torch {torch.__version__} makes groups in another way than those that Paceline knows")
+    why = (f"the group also serves {others}, which Paceline in its place would not" if others else
+           f"torch {torch.__version__} makes groups in a way that Paceline does not know")
     _say(f"does not serve in place of {name}, which PACELINE_REPLACE asks for: {why}.",
          dist.get_rank())
 
@@ -110,9 +109,9 @@ def _say(sentence: str, rank: int) -> None:
 
 
 def _is_replaced(backends: dict[str, Any], name: str) -> bool:
-    """True if the CPU's backend is the one to replace, and no device that is here needs another.
+    """True if the CPU's backend is the one to replace, and the group serves no other device.
 
-    A group of ours serves the CPU alone; one that serves a device as well is left as it is.
+    Paceline in its place serves only the CPU; other groups stay as they are.
     """
     if backends.get("cpu") != name:
         return False

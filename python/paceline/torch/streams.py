@@ -1,8 +1,8 @@
-"""Works on tensors of a CUDA device: streams wait for them, and the host does not.
+"""Work for tensors on a CUDA device: streams wait for it, and the host does not.
 
-A call starts after what is on the stream that is current where it is made, and whatever is put on
-the current stream after wait() comes after the call, as with NCCL. Errors show in the
-next call, in is_completed() and in exception(): the host has not waited to see them.
+As with NCCL, a call starts after the work that is on the current stream when it is made. Work that
+is put on the current stream after wait() starts after the call. The next call, is_completed() and
+exception() report errors, since the host does not wait for them.
 """
 
 from datetime import timedelta
@@ -30,7 +30,7 @@ class DeviceWork(CallWork):
     """One call on tensors of a CUDA device, perhaps of several requests."""
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Has the current stream wait, and returns True; raises what has gone wrong already."""
+        """Makes the current stream wait, and returns True. Raises errors that are known already."""
         if self._error is not None:
             raise self._error
         if self._request is not None:
@@ -55,7 +55,7 @@ class DeviceWork(CallWork):
         return self._tensors[0].device
 
     def _join(self, locked: bool = False) -> None:
-        """Makes what is enqueued on the current stream from now on come after the call."""
+        """Makes later work on the current stream start after the call."""
         stream = torch.cuda.current_stream(self._device())
         for request in requests_of(self._request):
             request.join(stream.cuda_stream)

@@ -1,4 +1,4 @@
-"""Tensors as contiguous memory of a type that the core knows; copies only where that needs one."""
+"""Tensors as contiguous memory of a type that the core knows; copies only if necessary."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ Finish = Callable[[], object] | None
 
 
 def op_of(reduce_op: Any) -> str:
-    """The name of a torch ReduceOp, or of the RedOpType in it; RefusalError for PREMUL_SUM."""
+    """The name of a torch ReduceOp or RedOpType. Raises RefusalError for PREMUL_SUM."""
     number = getattr(reduce_op, "op", reduce_op).value
     if number < len(_OPS):
         return _OPS[number]
@@ -31,9 +31,9 @@ def op_of(reduce_op: Any) -> str:
 
 
 def refuse_sparse(tensor: torch.Tensor, what: str) -> None:
-    """RefusalError unless all elements lie in memory, as they are: ranks' sparse ones would differ
-    in length, a conjugate view says other numbers than its memory holds, and subclasses may say
-    what they like."""
+    """Raises RefusalError unless the tensor's memory holds its elements. Sparse tensors of ranks
+    differ in length, a conjugate view has other numbers than its memory, and a subclass may have
+    any."""
     if tensor.layout is not torch.strided:
         raise RefusalError(
             f"{what} of a {tensor.layout} tensor is not supported; tensors must be dense. Pass "
@@ -52,7 +52,7 @@ def refuse_sparse(tensor: torch.Tensor, what: str) -> None:
 
 
 def moved(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` with elements that can be moved: itself, or a view of its bytes or real numbers."""
+    """`tensor`, or a view of its bytes or real numbers, with elements that collectives can move."""
     refuse_sparse(tensor, "a message")
     if tensor.dtype in KNOWN:
         return tensor
@@ -65,7 +65,8 @@ def moved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def reduced(tensor: torch.Tensor, op: str) -> torch.Tensor:
-    """`tensor` with elements that `op` can combine; RefusalError if there is no such view."""
+    """`tensor`, or a view, with elements that `op` can combine. Raises RefusalError if there is
+    none."""
     refuse_sparse(tensor, op)
     if tensor.dtype in KNOWN:
         return tensor
@@ -79,12 +80,13 @@ def reduced(tensor: torch.Tensor, op: str) -> torch.Tensor:
 
 
 def source(tensor: torch.Tensor) -> torch.Tensor:
-    """Contiguous memory that holds what `tensor` says; a lazy view says other than its memory."""
+    """Contiguous memory with the elements of `tensor`; a lazy view is resolved."""
     return tensor.resolve_neg().contiguous()
 
 
 def dense(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
-    """Contiguous memory that holds `tensor`, and what brings a result in it back, if anything."""
+    """Contiguous memory with the elements of `tensor`, and a function that copies a result back, or
+    None."""
     if _lies_as_it_says(tensor):
         return tensor, None
     copy = source(tensor)
@@ -92,7 +94,7 @@ def dense(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
 
 
 def room(tensor: torch.Tensor) -> tuple[torch.Tensor, Finish]:
-    """Like dense, but the contents of `tensor` do not matter."""
+    """Like dense, without the contents of `tensor`."""
     if _lies_as_it_says(tensor):
         return tensor, None
     copy = torch.empty_like(tensor, memory_format=torch.contiguous_format)
@@ -105,8 +107,8 @@ def _lies_as_it_says(tensor: torch.Tensor) -> bool:
 
 
 def _refuse_overlap(tensor: torch.Tensor) -> None:
-    """RefusalError where several elements share memory, before anything is sent: torch could not
-    copy a result back, or elements would get each other's."""
+    """Raises RefusalError, before anything is sent, if elements share memory: no result could be
+    copied back."""
     if _overlaps(tensor):
         raise RefusalError(
             f"a tensor of shape {tuple(tensor.shape)} and strides {tensor.stride()} cannot take a "
@@ -133,18 +135,18 @@ def _overlaps(tensor: torch.Tensor) -> bool:
 
 
 def put(tensor: torch.Tensor, values: torch.Tensor) -> None:
-    """Copies a result back, on whatever thread that happens, and past autograd."""
+    """Copies a result back, without autograd, on any thread."""
     with torch.inference_mode(tensor.is_inference()), torch.no_grad():
         tensor.copy_(values)
 
 
 def flat(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """A copy of all elements, one tensor behind the other."""
+    """A copy of all elements, tensor after tensor."""
     return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
 
 def flat_room(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Finish]:
-    """Memory as long as all tensors together, and what copies it into them."""
+    """Memory as long as all tensors together, and a function that copies it into them."""
     for tensor in tensors:
         _refuse_overlap(tensor)
     sizes = sizes_of(tensors)
@@ -158,12 +160,12 @@ def flat_room(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Finish]:
 
 
 def sizes_of(tensors: Sequence[torch.Tensor]) -> list[int]:
-    """Elements of each."""
+    """The number of elements of each tensor."""
     return [tensor.numel() for tensor in tensors]
 
 
 def both(first: Finish, second: Finish) -> Finish:
-    """One after the other."""
+    """A function that calls both, one after the other."""
     if first is None or second is None:
         return first or second
 

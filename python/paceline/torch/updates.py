@@ -1,4 +1,4 @@
-"""The optimiser's step of each layer as a task of the dependency engine."""
+"""Runs the optimizer's step of each layer as a task of the dependency engine."""
 
 import collections
 import functools
@@ -17,7 +17,7 @@ _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 
 class Layer:
-    """Parameters that one module owns; they are updated together."""
+    """The parameters of one module, which are updated together."""
 
     def __init__(self, name: str, numbers: list[int]):
         self.name, self.numbers = name, numbers
@@ -25,9 +25,9 @@ class Layer:
 
 
 class Updates:
-    """Updates each layer of `model` when its gradients are there; its next forward pass waits for
-    that, and for nothing else. Saving or loading the model or the optimizer waits for all layers.
-    Layers that come first in the model are updated first."""
+    """Updates each layer of `model` when its gradients are there. The next forward pass of a layer
+    waits only for its own update. Saving and loading the model or the optimizer wait for all
+    layers. Layers are updated in the order of the model."""
 
     def __init__(
         self, model: nn.Module, named: Sequence[tuple[str, nn.Parameter]],
@@ -44,8 +44,8 @@ class Updates:
     def start(
         self, grads: list[torch.Tensor], variables: list[Variable], used: list[bool]
     ) -> None:  # fmt: skip
-        """Pushes the updates by these gradients, which the variables stand for, of parameters that
-        are used; parameters have no gradient afterwards."""
+        """Pushes the updates of the used parameters by these gradients, for which the variables
+        stand. Parameters have no gradient afterwards."""
         options = [{key: value for key, value in group.items() if key != "params"}
                    for group in self._optimizer.param_groups]
         norms: list[Any] = []
@@ -67,12 +67,12 @@ class Updates:
             parameter.grad = None
 
     def wait(self) -> None:
-        """Returns when all layers are updated; raises what has gone wrong."""
+        """Returns when all layers are updated. Raises their errors."""
         for layer in self._layers:
             self._wait_for(layer)
 
     def remove(self) -> None:
-        """Completes what is under way; modules are as they were."""
+        """Completes the updates under way, and removes the hooks."""
         self.wait()
         for handle in self._handles:
             handle.remove()
@@ -152,20 +152,20 @@ def _clip(grads: list[torch.Tensor], most: float) -> None:
 def _groups(
     optimizer: torch.optim.Optimizer, named: Sequence[tuple[str, nn.Parameter]]
 ) -> list[int]:
-    """The number of each parameter's group; refuses what cannot be updated layer by layer."""
+    """The number of each parameter's group. Raises errors for optimizers that cannot update layer
+    by layer."""
     if isinstance(optimizer, torch.optim.LBFGS):
-        raise RefusalError("overlap: LBFGS looks at all gradients together and calls the model "
-                           "again; it has no step of a layer. Leave out optimizer= and call "
-                           "step() yourself.")
+        raise RefusalError("overlap: LBFGS uses all gradients together, and cannot update one "
+                           "layer alone. Leave out optimizer=, and call step() yourself.")
     if any(getattr(optimizer, hooks, None) for hooks in _HOOKS):
-        raise RefusalError("overlap: the optimizer has hooks, which are made for a step of all "
-                           "layers. Leave out optimizer= and call step() yourself.")
+        raise RefusalError("overlap: the optimizer has hooks, which expect a step of all layers. "
+                           "Leave out optimizer=, and call step() yourself.")
     found = {id(p): number for number, group in enumerate(optimizer.param_groups)
              for p in group["params"]}
     for name, parameter in named:
         if id(parameter) not in found:
             raise UsageError(f"overlap: the optimizer does not have the parameter {name}; it must "
-                             "have all that the model trains.")
+                             "have all parameters that the model trains.")
     known = {id(parameter) for _, parameter in named}
     more = sum(number not in known for number in found)
     if more:

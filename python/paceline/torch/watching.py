@@ -15,8 +15,8 @@ _IDLE_S = 0.1  # after so long without receives it sleeps until woken
 
 
 class Watcher:
-    """A thread that reads for receives that no thread waits for. It looks now and then for as long
-    as there are some, and a while longer, so that threads that wait themselves need not wake it."""
+    """A thread that reads messages for receives without a waiting thread. It polls while there are
+    such receives, and shortly after, so that new receives seldom have to wake it."""
 
     def __init__(self) -> None:
         self._begin()

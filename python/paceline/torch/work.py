@@ -1,4 +1,4 @@
-"""Work: the result of torch.distributed's calls. Futures of it fail loudly, also for C++."""
+"""Work: the result of calls of torch.distributed. Its futures raise errors in C++, too."""
 
 import copy
 import threading
@@ -15,7 +15,7 @@ from paceline.torch.futures import completer
 
 
 class Work(_Work):
-    """One call, perhaps of several requests; what it has to copy out is copied once."""
+    """One call, with one request or several. Results are copied out once."""
 
     # Values of a Work that is complete from the start: most are, and should cost little.
     _request: Any = None
@@ -35,7 +35,8 @@ class Work(_Work):
         finish: Callable[[], object] | None = None,
         source: int = -1,
     ):
-        """request: what to wait for; None if it is complete. finish: runs once it is, if it is."""
+        """request: the request to wait for; None if the call is complete. finish: runs once, when
+        the call is complete without an error."""
         super().__init__()
         self._tensors = tensors
         if request is None:
@@ -49,23 +50,24 @@ class Work(_Work):
         self._lock = threading.Lock()
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Returns True when the call is complete; raises what went wrong.
+        """Returns True when the call is complete. Raises its error.
 
-        Raises TimeoutError after `timeout` (0: when the group's own is over). The call goes on
-        then, and may be waited for again; only the group's time-out breaks it.
+        Raises TimeoutError after `timeout`; timedelta(0): the group's time-out. After a `timeout`
+        of its own the call goes on, and wait() may be called again. The group's time-out breaks it.
         """
         limit_ms = max(1, round(timeout.total_seconds() * 1e3)) if timeout > timedelta(0) else 0
         if not self._ends_within(limit_ms):
             raise TimeoutError(
                 f"Operation timed out! wait: the call has not ended within {limit_ms} ms; it goes "
-                "on, and only the group's time-out ends it. Wait for it again, or longer."
+                "on until the group's time-out. Call wait() again, or with a longer timeout."
             )
         if self._error is not None:
             raise copy.copy(self._error)
         return True
 
     def _ends_within(self, limit_ms: int) -> bool:
-        """True if it is over, well or not, within `limit_ms` milliseconds; 0: no limit."""
+        """True if the call ends within `limit_ms` milliseconds, with or without an error; 0: no
+        limit."""
         request = self._request
         if request is not None:
             try:
@@ -80,7 +82,7 @@ class Work(_Work):
         return True
 
     def is_completed(self) -> bool:
-        """True if it is over, well or not. Works on what is under way."""
+        """True if the call has ended, with or without an error. Makes progress."""
         request = self._request
         if request is not None:
             try:
@@ -105,13 +107,13 @@ class Work(_Work):
         self.wait()
 
     def source_rank(self) -> int:
-        """The rank in the group that a received tensor came from."""
+        """The rank in the group that sent the received tensor."""
         return self._source if self._any is None else self._any.source
 
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future:
-        """A future of the list of tensors. It fails in Python and in C++ alike."""
+        """A future of the list of tensors. Its errors are raised in Python and in C++."""
         with self._lock:
             if self._future is not None:
                 return self._future
@@ -143,7 +145,7 @@ class Work(_Work):
 
 
 class Requests:
-    """Several requests as one: complete when all are, failed when one is."""
+    """Several requests as one: complete when all are, failed when one has failed."""
 
     def __init__(self, requests: Sequence[Any]):
         self._requests = list(requests)

@@ -79,7 +79,7 @@ void Failures::raise_with_call_sites(Group& group, const Error& error) {
 // Tells the peers, since they wait for a rank that cannot take part. Requires the lock.
 void Failures::break_out_of_memory(Group& group) {
   break_group(group, Fault::resource,
-              str(name_of(group, state_.rank()), " has been refused memory for a call; the "
+              str(name_of(group, state_.rank()), " got no memory for a call; the "
                   "communicator cannot be used any more."),
               true);
 }

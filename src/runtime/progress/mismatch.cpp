@@ -50,7 +50,7 @@ std::string denied_copy(const ActiveOp& active, int rank, const CopyDenied& deni
   const std::string peer = name_of(group, group.ranks[static_cast<std::size_t>(denied.position)]);
   return str(active.operation->describe(), ": ", name_of(group, rank), " cannot ",
              denied.writes ? "write into" : "read", " the buffer of ", peer, ": ",
-             std::strerror(denied.error), ". PACELINE_SINGLE_COPY=off does without", kEnd);
+             std::strerror(denied.error), ". PACELINE_SINGLE_COPY=off avoids such copies", kEnd);
 }
 
 }  // namespace paceline

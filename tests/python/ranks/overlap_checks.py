@@ -347,13 +347,13 @@ def check_refusals(comm):
     raises(refusal, "gradient of weight: it is sparse",
            lambda: sparse(torch.tensor([1])).sum().backward())
     model = network()
-    raises(refusal, "LBFGS looks at all", lambda: paceline.torch.overlap(
+    raises(refusal, "LBFGS uses all", lambda: paceline.torch.overlap(
         model, optimizer=torch.optim.LBFGS(model.parameters())))
     raises(usage, "does not have the parameter 2.weight", lambda: paceline.torch.overlap(
         model, optimizer=torch.optim.SGD(model[0].parameters(), 0.1)))
     raises(usage, "has 2 parameters that the model does not train", lambda: paceline.torch.overlap(
         model[0], optimizer=torch.optim.SGD(model[:3].parameters(), 0.1)))
-    raises(usage, "clip_norm is for optimizer=", lambda: paceline.torch.overlap(
+    raises(usage, "clip_norm goes with optimizer=", lambda: paceline.torch.overlap(
         model, clip_norm=1.0))
     raises(usage, "clip_norm is -1", lambda: paceline.torch.overlap(
         model, optimizer=sgd(model), clip_norm=-1))
