@@ -4,6 +4,7 @@ without."""
 
 import os
 import shutil
+import signal
 import subprocess
 from importlib.metadata import version
 
@@ -70,6 +71,11 @@ def test_a_static_program_is_named(tmp_path):
         pytest.skip("no static libc")
     env = {**os.environ, "LD_PRELOAD": str(built(mpicc_of(mpi)))}
     for command, times in ((mpi.command(2, program), 1), (mpi.command(2, "/bin/true"), 0)):
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=LIMIT_S)
+        # One in 300 launches of MPICH's mpiexec of a program without MPI ends so, also without us.
+        for _ in range(3):
+            done = subprocess.run(command, env=env, capture_output=True, text=True,
+                                  timeout=LIMIT_S)
+            if done.returncode != -signal.SIGPIPE:
+                break
         assert done.returncode == 0
         assert done.stderr.count(f"{program} is linked statically") == times, done.stderr
