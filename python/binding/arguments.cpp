@@ -185,12 +185,14 @@ void measure(Call& call, const Rules& rules, const Kept& kept) {
   }
 }
 
-int number_from(nb::handle number, std::string_view call, const char* name) {
+int number_from(nb::handle number, std::string_view call, const char* name,
+                const char* also = "") {
   if (number.is_none()) return 0;
   int value = -1;
   if (!nb::try_cast(number, value, false) || value < 0)
     fail(Fault::usage, call, ": ", name, " is ", nb::repr(number).c_str(),
-         "; it must be a whole number, at least 1, or None to leave the choice to Paceline.");
+         "; it must be a whole number, at least 1, ", also,
+         "or None to leave the choice to Paceline.");
   return value;
 }
 
@@ -264,7 +266,7 @@ void must_be_together(const Rules& rules, const Kept& kept) {
 
 Cut cut_from(nb::handle segments, std::string_view call) {
   if (!nb::isinstance<nb::str>(segments))
-    return {.segments = number_from(segments, call, "segments")};
+    return {.segments = number_from(segments, call, "segments", "the size of one like '4MiB', ")};
   const std::string text =
       checked(row_of(Option::segments), nb::cast<std::string>(segments), str(call, ": segments"));
   const Pieces pieces = pieces_from(text);

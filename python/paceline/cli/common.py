@@ -140,10 +140,9 @@ class Segments(click.ParamType):
     name = "N|SIZE"
 
     def convert(self, value, parameter, context):
-        """8 -> 8, 4MiB -> 4MiB: the core takes both."""
+        """8 -> 8; the core reads and checks a size."""
         if isinstance(value, int) or value.isdigit():
             return Number(0, 4096).convert(value, parameter, context)
-        Size().convert(value, parameter, context)
         return value
 
 
