@@ -1,5 +1,6 @@
 // One rank under mpiexec: mpi_ranks LIBRARY [SCENARIO...] runs the scenarios one after the other,
 // all of them if none is named. Exit status 1 if anything went wrong on this rank.
+#include <execinfo.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,10 +14,12 @@ namespace {
 constexpr unsigned kLimitS = 90;  // of a scenario
 const char* volatile under_way = "";
 
-// Nothing may hang, and what does is named.
+// Nothing may hang, and what does is named, with the addresses where it waits (addr2line -Cfe).
 void give_up(int) {
   for (const char* word : {static_cast<const char*>(under_way), ": not done in time\n"})
     if (write(STDERR_FILENO, word, std::strlen(word)) < 0) break;
+  void* frames[32];
+  backtrace_symbols_fd(frames, backtrace(frames, 32), STDERR_FILENO);
   _exit(128 + SIGALRM);
 }
 
