@@ -29,7 +29,7 @@ RUN = "import sys; from paceline.cli import main; sys.exit(main(sys.argv[1:]))"
 RECORD = {"forward_s": 1.0, "backward_s": 2.0,
           "keys": [["a", 250, 0.0, 2.0], ["b", 250, 0.5, 1.0]]}
 NET = {"forward_s": 1.0, "backward_s": 2.0, "keys": [
-    [f"k{i}", 20_000 * (1 + i % 3), i / 10, 2.0 - i / 5] for i in range(10)]}
+    [f"k{i}", 20_000 * (1 + i % 3), i / 10, 2.0 - i // 2 / 2.5] for i in range(10)]}  # in pairs
 
 
 def cost_s(nbytes):
@@ -359,6 +359,39 @@ def test_an_mpi_takes_part(tmp_path):
     done = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True,
                           env={**os.environ, **mpis.found()[0].environment()}, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+SET = """
+import ctypes, os, paceline
+from paceline_bench.train import libraries
+paceline.init()
+libraries.start_mpi()
+library = ctypes.CDLL(os.environ["MPI4PY_LIBMPI"])
+library.MPI_T_init_thread(0, ctypes.byref(ctypes.c_int()))
+def value():
+    number, count, handle, found = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
+    library.MPI_T_cvar_get_index(NAME, ctypes.byref(number))
+    library.MPI_T_cvar_handle_alloc(number, None, ctypes.byref(handle), ctypes.byref(count))
+    library.MPI_T_cvar_read(handle, ctypes.byref(found))
+    return found.value
+NAME = b"coll_tuned_allreduce_algorithm"
+print(value())
+with libraries.parameter(NAME.decode(), libraries.TUNED_RING):
+    print(value())
+print(value())
+paceline.finalize()
+"""
+
+
+def test_a_parameter_of_open_mpi_is_set_meanwhile():
+    import mpis
+
+    if not (host := next((one for one in mpis.found() if one.family == "openmpi"), None)):
+        pytest.skip("no Open MPI is installed")
+    env = {**os.environ, **host.environment(), "PACELINE_TRANSPORT": "mpi"}
+    done = subprocess.run(host.command(1, sys.executable, "-c", SET), env=env, text=True,
+                          capture_output=True, timeout=60)
+    assert done.stdout.split() == ["0", "4", "0"], done.stdout + done.stderr
 
 
 def test_rings_are_open_mpis():

@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 from length import in_long
 from paceline import cli
-from paceline_bench.report import arrival, arrival_nodes, claims, verdicts
+from paceline_bench.report import arrival, arrival_measured, arrival_nodes, claims, verdicts
+from paceline_bench.report.lines import Records
+from paceline_bench.report.measured import Measured
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,44 @@ def test_forms_that_leave_too_much_or_cost_too_much_are_not_reproduced(figure, m
                         lambda way: [verdicts.Cell("simulated", "", 1.04)])
     found = words(replace(figure, panels=tuple(map(slower, figure.panels))), monkeypatch)
     assert len(found) == 4 and set(found.values()) == {"not reproduced"}
+
+
+def measured_of(command, *rows):
+    """A file of four nodes with two ranks each; rows: (label, arrival, seconds over n/rate)."""
+    origin = Records("x", "lab of 4 nodes, 2 ranks each, 200mbit each way", "MPICH 5", "", "",
+                     command)
+    return Measured(origin, "default", "MPICH", tuple(
+        {"bytes": 4 << 20, "variant": label, "chosen": True, "arrival": arrival,
+         "time_us_median": 1e5 * took, "in_call_us_mean": 2e5 * took, "message_us": 1e5,
+         "late_from_call": 3} for label, arrival, took in rows))
+
+
+def measured_words(*files):
+    """{goal: words of its verdicts}, of what files have measured."""
+    [figure] = arrival_measured.figures(files)
+    return {key: [row.word for row in verdicts.rows({"": claims.ARRIVAL[key]}, {"": found})[0]
+                  .outcomes] for key, found in
+            arrival_measured.cells({arrival_measured.NAME: figure}).items()}
+
+
+@pytest.mark.parametrize("late, in_time, none, word", [
+    (1.45, 1.25, 1.03, "reproduced"), (1.46, 1.26, 1.04, "not reproduced")])
+def test_measured_late_ranks_are_judged(late, in_time, none, word):
+    off = "paceline, predict off"
+    files = (
+        measured_of("bench --arrival late:3:1", ("paceline", "late:3:1", late),
+                    (off, "late:3:1", 1.9)),
+        measured_of("bench --predict static:3", ("paceline", "together", in_time),
+                    (off, "together", 1.0)),
+        measured_of("bench", ("paceline", "together", none), (off, "together", 1.0)))
+    assert measured_words(*files) == {
+        "goal: late, fast": ["not measured"], "goal: late, stable": [word],
+        "goal: named, in time": [word], "goal: none late": [word]}
+    heading, first, _ = arrival_measured.figures(files)[0].table
+    assert heading == arrival_measured.HEADINGS
+    assert first[1:] == ("stable", "late:3:1", "4 MiB", "paceline", f"{late:.2f}",
+                         f"{2 * late:.2f}", "3")
+    assert arrival_measured.figures(files[1:]) == []
 
 
 @in_long

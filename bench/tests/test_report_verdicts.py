@@ -32,39 +32,49 @@ WORDS = {"R": verdicts.REPRODUCED, "D": verdicts.DIRECTION, "N": verdicts.NOT_RE
          "B": verdicts.BEYOND}
 FASTER, SLOWER, ALONE, OURS = "R 1.01 N 1.00", "R 0.99 N 1.00", "", "B 1.01 N 1.00"
 FORMULA = "N 0.97 R 0.98 R 1.02 N 1.03"
+
+
+def printed(number):
+    """Bounds of a claim above 1 that has one number: all that round to it are right."""
+    digits = len(number.partition(".")[2])
+    one, below, above = (f"{value:.{digits}f}" for value in (
+        1, float(number) - 10**-digits, float(number) + 10**-digits))
+    return f"N {one} D {below} R {number} D {above}"
+
+
 BOUNDS = {
     "pipelining": {
         "figure 1": FASTER, "figure 2": "N 1.00 D 1.01 D 1.32 R 1.33 R 2",
-        "figure 3": "N 1.00 D 1.24 R 1.25 D 1.26",
+        "figure 3": printed("1.25"),
         "figure 4: whole": "N 0.00 D 0.27 R 0.28 R 0.37 D 0.38",
         "figure 4: four": "R 0.13 N 0.14", "figure 5": "R 0.99 R 1.00 N 1.01",
         "figure 6": "N 1.00 D 1.45 R 1.46 R 1.71 D 1.72",
         "figure 7": "N 0.0 D 49.9 R 50 R 150 D 150.1", "figures 8-10": ALONE, "figure 11": FASTER,
         "figure 12": FASTER, "figure 13": FASTER, "figure 14": FASTER},
     "ring": {
-        "figure 6: plain ring": "N 1.00 D 1.27 R 1.28 D 1.29",
-        "figure 6: Open MPI": "N 1.00 D 1.81 R 1.82 D 1.83", "figure 6: CUDA": ALONE,
-        "variance: plain ring": "N 1.0 D 7.4 R 7.5 D 7.6", "variance: library": "R 1.03 N 1.04"},
+        "figure 6: plain ring": printed("1.28"),
+        "figure 6: Open MPI": printed("1.82"), "figure 6: CUDA": ALONE,
+        "variance: plain ring": printed("7.5"), "variance: library": "R 1.03 N 1.04"},
     "device": {
         "table 1": FORMULA, "theorem 3.1: MST": FORMULA, "theorem 3.1: BE": FORMULA,
-        "figure 3: broadcast, MST": "N 1.0 D 2.2 R 2.3 D 2.4",
-        "figure 3: broadcast, BE": "N 1.0 D 29.1 R 29.2 D 29.3",
-        "figure 3: reduce, MST": "N 1.0 D 8.6 R 8.7 D 8.8",
-        "figure 3: reduce, BE": "N 1.0 D 360.5 R 360.6 D 360.7",
-        "figure 3: allreduce, MST": "N 1.0 D 7.8 R 7.9 D 8.0",
-        "figure 3: allreduce, BE": "N 1.0 D 109.1 R 109.2 D 109.3",
+        "figure 3: broadcast, MST": printed("2.3"),
+        "figure 3: broadcast, BE": printed("29.2"),
+        "figure 3: reduce, MST": printed("8.7"),
+        "figure 3: reduce, BE": printed("360.6"),
+        "figure 3: allreduce, MST": printed("7.9"),
+        "figure 3: allreduce, BE": printed("109.2"),
         "figure 4": "N 0.94 R 0.95 R 1.05 N 1.06", "figure 5, table 2": ALONE, "stages": FASTER},
     "training": {
         "table 2: parameters": "N 0.9999 R 1 N 1.0001", "table 2: flops": "N 0.9999 R 1 N 1.0001",
         "figure 8": FASTER, "figure 9: ring": FASTER, "figure 9: non-blocking": FASTER,
         "figure 9: resnet110": "N 1.00 D 1.49 R 1.50 R 1.60 D 1.61",
-        "figure 9: alexnet": "N 1.00 D 1.21 R 1.22 D 1.23",
-        "figure 9: resnet50": "N 1.00 D 1.21 R 1.22 D 1.23",
-        "figure 9: vgg11": "N 1.00 D 1.14 R 1.15 D 1.16",
+        "figure 9: alexnet": printed("1.22"),
+        "figure 9: resnet50": printed("1.22"),
+        "figure 9: vgg11": printed("1.15"),
         "figure 9: parts": FASTER, "figure 9: parts alone": FASTER,
         "figure 9: ours": OURS, "figure 10: links": FASTER,
         "figure 10: computing": "N 0.94 R 0.95 R 1.05 N 1.06",
-        "figure 10: parts": "N 1.00 D 1.59 R 1.60 D 1.61", "figure 10: near": SLOWER},
+        "figure 10: parts": printed("1.60"), "figure 10: near": SLOWER},
     "dag": {
         "figures 13, 15": FASTER, "figure 14": "N 1.00 D 1.59 R 1.60 R 3",
         "figures 13-15: auto": OURS, "figure 16": ALONE,
@@ -72,22 +82,22 @@ BOUNDS = {
         "table 2: alexnet, MST": "R 0.11 D 0.10 D 0.12 D 0.99 N 1.00",
         "table 2: googlenet, BE": "R 0.06 D 0.05 D 0.07 D 0.99 N 1.00",
         "table 2: googlenet, MST": "R 0.43 D 0.42 D 0.44 D 0.99 N 1.00",
-        "figure 5: alexnet": "N 1.00 D 2.11 R 2.12 D 2.13",
-        "figure 5: googlenet": "N 1.00 D 2.18 R 2.19 D 2.20",
+        "figure 5: alexnet": printed("2.12"),
+        "figure 5: googlenet": printed("2.19"),
         "figure 5: loss": "N 0.94 R 0.95 R 1.05 N 1.06", "table 1": FORMULA,
         "theorem 3.1: MST": FORMULA, "theorem 3.1: BE": FORMULA,
         "cost per key": "R 1.50 N 1.51"},
     "arrival": {
         "figures 2-4, tables 1-2": ALONE, "figure 5": "N 0.00 R 0.01", "figure 6": "N 0 R 1",
-        "figure 7: 10": "N 1.00 D 1.21 R 1.22 D 1.23",
-        "figure 7: 20": "N 1.00 D 1.55 R 1.56 D 1.57",
-        "figure 7: 50": "N 1.00 D 1.36 R 1.37 D 1.38",
-        "figure 8: 10": "N 1.00 D 1.17 R 1.18 D 1.19",
-        "figure 8: 20": "N 1.00 D 1.19 R 1.20 D 1.21",
-        "figure 8: 50": "N 1.00 D 1.10 R 1.11 D 1.12",
+        "figure 7: 10": printed("1.22"),
+        "figure 7: 20": printed("1.56"),
+        "figure 7: 50": printed("1.37"),
+        "figure 8: 10": printed("1.18"),
+        "figure 8: 20": printed("1.20"),
+        "figure 8: 50": printed("1.11"),
         "table 3": "N 1.00 D 1.19 R 1.20 R 1.29 D 1.30",
-        "figure 9: resnet50": "N 1.00 D 1.16 R 1.17 D 1.18",
-        "figure 9: densenet201": "N 1.00 D 1.08 R 1.09 D 1.10", "figure 9: vgg16": SLOWER,
+        "figure 9: resnet50": printed("1.17"),
+        "figure 9: densenet201": printed("1.09"), "figure 9: vgg16": SLOWER,
         "figure 10: small": FORMULA, "figure 10: large": SLOWER,
         "goal: late, fast": "R 1.35 N 1.36", "goal: late, stable": "R 1.45 N 1.46",
         "goal: named, in time": "R 1.25 N 1.26", "goal: none late": "R 1.030 N 1.031",

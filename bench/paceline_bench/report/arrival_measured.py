@@ -17,6 +17,7 @@ HEADINGS = ("network, MPI", "numbers", "arrival", "size", "", "after the last", 
             "late form from call")
 LAB = (("4", "2", "3"), ("8", "1", "1"))   # nodes, ranks of each, the late rank
 SIZES = "1MiB,4MiB"
+FOLDER = "build/late"
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,12 @@ def cells(named):
 
 def commands():
     """The commands that make the files, in the lab."""
+    yield f"mkdir -p {FOLDER}"
     for nodes, ranks, rank in LAB:
         yield f"./dev lab up {nodes} --ppn {ranks} --rate 200mbit"
         bench = f"./dev lab bench allreduce --mpi mpich5 --no-predict --sizes {SIZES}"
         for name, more in (("late-by-1", f"--repeats 5 --arrival late:{rank}:1"),
                            ("none-late", "--repeats 7"),
                            ("in-time", f"--repeats 7 --predict static:{rank}")):
-            yield f"{bench} {more} --json build/late/{nodes}x{ranks}-{name}-stable.json"
+            yield f"{bench} {more} --json {FOLDER}/{nodes}x{ranks}-{name}-stable.json"
         yield "./dev lab down"
