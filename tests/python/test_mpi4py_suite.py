@@ -50,4 +50,8 @@ def test_module(tmp_path, name, module, how):
     assert done.returncode == 0, done.stdout
     assert re.search(r"Ran [1-9]\d* test", done.stdout), done.stdout
     assert "pass through to the host MPI" not in done.stdout, done.stdout
-    assert len(list(tmp_path.glob("*.profile"))) == RANKS * (how == "recorded"), done.stdout
+    files = len(list(tmp_path.glob("*.profile")))  # made at the first collective
+    # Open MPI 4.1 has no persistent collectives, and mpi4py leaves their tests out.
+    has_some = module.startswith("cco_") and not (name == "openmpi4" and "_pr_" in module)
+    expected = {RANKS} if has_some else {0, RANKS}
+    assert files in (expected if how == "recorded" else {0}), done.stdout
