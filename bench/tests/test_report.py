@@ -110,7 +110,7 @@ def test_without_files_nothing_is_invented(tmp_path, monkeypatch):
     monkeypatch.setattr(measured, "RESULTS", tmp_path / "none")
     html, rows = small(tmp_path)
     assert {row["kind"] for row in rows} == {"simulated"} and mislabelled(rows) == []
-    assert "(measured)" not in html and html.count("This installation has no measurements") == 9
+    assert "(measured)" not in html and html.count("No file has measurements of this figure") == 9
 
 
 def test_the_repositorys_results_are_shown_where_none_are_given(tmp_path):

@@ -90,7 +90,7 @@ def test_without_files_it_says_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(measured, "RESULTS", tmp_path / "none")
     page, rows = run(tmp_path)
     assert {row["kind"] for row in rows} == {"simulated"}
-    assert page.count("This installation has no measurements") == 4
+    assert page.count("No file has measurements of this figure") == 4
 
 
 def figures_of(folder):

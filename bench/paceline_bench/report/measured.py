@@ -14,17 +14,16 @@ import paceline_bench
 from paceline_bench.measure import campaign
 from paceline_bench.report.lines import Line, Panel, Point, Records, split
 
-RESULTS = Path(paceline_bench.__file__).parents[1] / "results"  # of a clone; no wheel has them
+PACKAGE = Path(paceline_bench.__file__).parent
+RESULTS = next(folder for folder in (PACKAGE / "results", PACKAGE.parent / "results")
+               if folder.is_dir())  # of an installed wheel, or of a source tree
 NEEDED = ("machine", "date", "command", "records")
 
 
 def nothing(page):
     """The text of a figure that no file measures."""
-    missing = ("No file has measurements of this figure." if RESULTS.is_dir() else
-               "This installation has no measurements; Paceline's repository keeps some in "
-               "bench/results.")
-    return (f"{missing} `paceline report {page} --lab` prints the commands that measure it, and "
-            "--measured FILE reads their files.")
+    return (f"No file has measurements of this figure. `paceline report {page} --lab` prints the "
+            "commands that measure it, and --measured FILE reads their files.")
 
 
 def rows_of(name):
