@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
+#include <optional>
 #include <queue>
 #include <set>
 #include <utility>
@@ -61,20 +61,32 @@ class Clock {
 
   std::vector<Span> run() {
     start_what_can();
-    while (!running_.empty()) {
-      now_s_ = running_.top().first;
+    for (std::optional<double> next_s; (next_s = next()); start_what_can()) {
+      now_s_ = *next_s;
       while (!running_.empty() && running_.top().first <= now_s_) {
         const std::uint32_t done = running_.top().second;
         running_.pop();
         end(done);
       }
-      start_what_can();
     }
     require(ready_.empty(), "device: work is left that nothing lets start");
     return std::move(spans_);
   }
 
  private:
+  double enqueued_s(std::uint32_t number) const { return number * rates_.host_s; }
+
+  // Returns the time of the next end, or at which work is enqueued that could start.
+  std::optional<double> next() const {
+    std::optional<double> at_s;
+    if (!running_.empty()) at_s = running_.top().first;
+    if (rates_.host_s <= 0) return at_s;
+    const auto later = std::ranges::find_if(
+        ready_, [&](std::uint32_t number) { return enqueued_s(number) > now_s_; });
+    if (later == ready_.end()) return at_s;
+    return std::min(enqueued_s(*later), at_s.value_or(enqueued_s(*later)));
+  }
+
   void end(std::uint32_t done) {
     for (const Engine& engine : engines_of(work_[done])) busy_.erase(engine);
     for (std::uint32_t follower : followers_[done])
@@ -85,6 +97,7 @@ class Clock {
     for (bool again = true; std::exchange(again, false);)
       for (auto it = ready_.begin(); it != ready_.end();) {
         const std::uint32_t number = *it;
+        if (enqueued_s(number) > now_s_) break;
         const std::vector<Engine> held = engines_of(work_[number]);
         const double took = duration_s(work_[number], rates_);
         const bool is_free = std::none_of(held.begin(), held.end(), [&](const Engine& engine) {

@@ -8,6 +8,7 @@
 //             engines; bytes written there take its outward and their inward ones, all at once.
 //   engines   serve the work that may start in the order in which it was enqueued. None stays idle
 //             to wait for earlier work.
+//   host      one process enqueues everything, a piece each host_s; none begins before that.
 // Nothing here measures time: the same work always takes the same time.
 #pragma once
 
@@ -21,6 +22,7 @@ struct Rates {
   double latency_s = 0;              // of each copy
   double copy_bytes_per_s = 1;       // of each engine
   double combine_bytes_per_s = 0;    // of the sources but the first; 0: takes no time
+  double host_s = 0;                 // between two pieces of work; 0: a graph, started as one
 };
 
 // An enqueued piece of work.

@@ -50,7 +50,7 @@ void DeviceGroup::check_alike(const std::vector<Call>& calls) const {
   }
 }
 
-Choice DeviceGroup::chosen(const Call& call, const Problem& problem) const {
+Choice DeviceGroup::chosen(const Call& call, const Problem& problem, bool is_graph) const {
   Problem asked = problem;
   if (!call.algorithm.empty()) {
     const Algorithm& named = find_algorithm(call.collective, call.algorithm);
@@ -65,14 +65,18 @@ Choice DeviceGroup::chosen(const Call& call, const Problem& problem) const {
   }
   ChoiceInputs now{.bytes = bytes_for_choice(call, asked), .machine = machine_};
   now.stage_bytes = ~std::size_t{0} >> 1;
+  now.one_starts_all = !is_graph;
+  // All data pass through one memory, whichever positions they go between: starts alone differ.
+  if (std::ranges::count(devices_, devices_.front()) == size() && !is_graph)
+    now.machine.across.beta_s_per_byte = now.machine.gamma_s_per_byte = 0;
   return choose(asked, now, {call.algorithm, call.cut});
 }
 
-DeviceGroup::Shape& DeviceGroup::shape_of(const std::vector<Call>& calls) {
+DeviceGroup::Shape& DeviceGroup::shape_of(const std::vector<Call>& calls, bool is_graph) {
   check_alike(calls);
   std::vector<Problem> problems;
   std::vector<Layout> layouts;
-  std::string key = key_of(calls.front());
+  std::string key = str(is_graph ? "graph " : "", key_of(calls.front()));
   for (int at = 0; at < size(); ++at) {
     const Call& call = calls[static_cast<std::size_t>(at)];
     // fast: positions of devices are fixed, so bits do not depend on arrival.
@@ -89,7 +93,8 @@ DeviceGroup::Shape& DeviceGroup::shape_of(const std::vector<Call>& calls) {
     shapes_.splice(shapes_.begin(), shapes_, found);
     return shapes_.front();
   }
-  Shape shape{.key = key, .choice = chosen(calls.front(), problems.front()), .run = nullptr};
+  Shape shape{.key = key, .choice = chosen(calls.front(), problems.front(), is_graph),
+              .run = nullptr};
   const Algorithm& algorithm = *shape.choice.algorithm;
   std::vector<std::shared_ptr<const CompiledSchedule>> world;
   for (std::size_t at = 0; at < calls.size(); ++at) {
@@ -134,7 +139,7 @@ void DeviceGroup::enqueue(const std::vector<Call>& calls,
 
 device::Graph DeviceGroup::capture(const std::vector<Call>& calls, device::Stream origin) {
   check_streams({origin});
-  return shape_of(calls).run->capture(buffers_of(calls), origin);
+  return shape_of(calls, true).run->capture(buffers_of(calls), origin);
 }
 
 std::string DeviceGroup::explain(const std::vector<Call>& calls) {

@@ -52,10 +52,12 @@ class DeviceGroup {
     std::unique_ptr<DeviceRun> run;
   };
 
-  Shape& shape_of(const std::vector<Call>& calls);
+  // `is_graph`: the driver starts the work, once captured; else this process starts every task, and
+  // fewer are better.
+  Shape& shape_of(const std::vector<Call>& calls, bool is_graph = false);
   void check_alike(const std::vector<Call>& calls) const;
   void check_streams(const std::vector<device::Stream>& callers) const;
-  Choice chosen(const Call& call, const Problem& problem) const;
+  Choice chosen(const Call& call, const Problem& problem, bool is_graph) const;
   std::vector<DeviceBuffers> buffers_of(const std::vector<Call>& calls) const;
 
   std::shared_ptr<device::Driver> driver_;

@@ -23,6 +23,7 @@ struct ChoiceInputs {
   // (node_staging) share memory.
   std::size_t stage_bytes = 0;
   bool is_one_of_many = false;   // Call::is_one_of_many
+  bool one_starts_all = false;   // one process starts the messages and sums of all ranks
 };
 
 struct Row;   // tune/table.hpp

@@ -40,7 +40,8 @@ struct Terms {
   double start = 0, wire = 0, work = 0;
   double near_start = 0, near = 0;   // messages inside nodes, beside those across
   double latency = 0;   // part of the start with free ports; 0 if rounds wait for each other
-  double repeated = 1;  // part of rounds and traffic that a further piece has; 1 except in a pipe
+  double repeated = 1;  // part of the traffic that a further piece has; 1 except in a pipe
+  double host = 0;      // of one process that starts all messages and sums; 0: each rank its own
   double exposed = 0;   // part of the shorter of wire and work that the other does not hide
   double further = 1;   // part of a rank that a further piece under way keeps busy
 };
@@ -58,6 +59,7 @@ struct InPieces {
   double filling = 0;    // of the message in one piece, at other ports and cores
   double starts = 0, moves = 0;   // a rank's busy time: per piece, and for the data of all pieces
   double beside = 1;     // Terms::further
+  double host = 0;       // Terms::host, for each piece
   InPieces(const Terms& t, double part) {
     const double sent = part * t.wire, hidden = t.repeated < 1 ? 0 : part * t.latency;
     const double ports = t.repeated * sent, sums = t.repeated * t.work;
@@ -66,11 +68,13 @@ struct InPieces {
     filling = sent + t.work + t.near - busy + hidden;
     start = t.start + t.near_start - hidden + (t.wire - sent);
     beside = t.further;
+    host = t.host;
     starts = t.repeated * (t.start + t.near_start);
     moves = t.repeated * (t.wire + t.work + t.near);
   }
   Estimate in(double pieces) const {
-    return {start + (pieces - 1) * further + busy + filling / pieces, static_cast<int>(pieces)};
+    const double seconds = start + (pieces - 1) * further + busy + filling / pieces;
+    return {std::max(seconds, pieces * host), static_cast<int>(pieces)};
   }
   // Each rank has at most `window` pieces under way at a time.
   Estimate in(double pieces, double window) const {
@@ -83,7 +87,10 @@ struct InPieces {
     if (filling <= 0) return in(least);
     const double best = std::sqrt(filling / further);
     const double within = std::clamp(best, std::max(least, std::min(2.0, most)), most);
-    return in(std::exp2(std::round(std::log2(within))));
+    Estimate found = in(std::exp2(std::round(std::log2(within))));
+    for (double pieces = found.pieces / 2; host > 0 && pieces >= least; pieces /= 2)
+      if (in(pieces).seconds <= found.seconds) found = in(pieces);
+    return found;
   }
 };
 
@@ -161,7 +168,9 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
     t.wire *= kInStep;
   }
   if (!in_step) t.latency = cost.rounds * link.latency_s * port.senders;
-  const Estimate in_one{t.start + t.near_start + t.wire + t.work + t.near, 1, in_step};
+  if (now.one_starts_all) t.host = cost.sent(p.ranks) * (t.work > 0 ? 2 : 1) * alpha_s;
+  const double alone_s = t.start + t.near_start + t.wire + t.work + t.near;
+  const Estimate in_one{std::max(alone_s, t.host), 1, in_step};
   const bool is_whole = row.cut == CutInto::whole || t.start <= 0 || is_short;
   if (pieces == 1 || (pieces == 0 && is_whole)) return in_one;
   if (row.hops > 0) t.repeated = std::min(1.0, row.hops / cost.rounds);

@@ -17,15 +17,20 @@ namespace {
 constexpr std::size_t kBlock = 64u << 10;   // bytes
 const device::Rates kRates{.latency_s = 1e-7, .copy_bytes_per_s = 1e10};
 
+// `share`: all positions are on one device. Without rates.host_s the calls are a graph.
 double emulated_s(Collective collective, const char* algorithm, int p, std::size_t bytes,
-                  int segments, const device::Rates& rates) {
-  auto driver = std::make_shared<device::Emulation>(
-      device::EmulationOptions{.devices = p, .keeps_work = true, .moves = false});
+                  int segments, const device::Rates& rates, bool share = false) {
+  auto driver = std::make_shared<device::Emulation>(device::EmulationOptions{
+      .devices = share ? 1 : p, .keeps_work = true, .moves = false});
   std::vector<int> devices;
   std::vector<device::Stream> streams;
-  for (int at = 0; at < p; ++at) devices.push_back(at), streams.push_back(driver->make_stream(at));
+  for (int at = 0; at < p; ++at) {
+    devices.push_back(share ? 0 : at);
+    streams.push_back(driver->make_stream(devices.back()));
+  }
   const Machine machine = machine_from(
-      str("alpha_us=", 1e6 * rates.latency_s, ",gbit_per_s=", 8e-9 * rates.copy_bytes_per_s));
+      str("alpha_us=", 1e6 * (rates.latency_s + rates.host_s), ",gbit_per_s=",
+          8e-9 * rates.copy_bytes_per_s, ",reduce_gbyte_per_s=", 1e-9 * rates.combine_bytes_per_s));
   DeviceGroup group(driver, devices, machine);
   std::vector<std::unique_ptr<float[]>> data(static_cast<std::size_t>(p));
   std::vector<Call> calls;
@@ -40,7 +45,8 @@ double emulated_s(Collective collective, const char* algorithm, int p, std::size
     call.input = call.output = mine.get();
     calls.push_back(call);
   }
-  group.enqueue(calls, streams);
+  if (rates.host_s > 0) group.enqueue(calls, streams);
+  else driver->launch(group.capture(calls, streams.front()), streams.front());
   const device::Event end = driver->make_event(0);
   for (device::Stream stream : streams) {
     driver->record(end, stream);
@@ -107,6 +113,37 @@ TEST_CASE("linear pipeline: the model finds a block with which it takes hardly l
                                                      << own / best << " of the best");
         CHECK(best < in_one);
       }
+}
+
+// Every task costs the process that starts it some microseconds: then few tasks are better, and on
+// one device, whose memory all messages pass through, the fewest. Sums are left out there: they
+// would share that memory, which the emulation does not know.
+TEST_CASE("devices: where one process starts all, the choice takes hardly longer than any") {
+  constexpr std::size_t kMiB = 1u << 20;
+  const char* const single[][2] = {{"binomial", "scatter_allgather"},
+                                   {"binomial", "scatter_gather"},
+                                   {"binomial", "rabenseifner"}};
+  const Collective collectives[] = {Collective::broadcast, Collective::reduce,
+                                    Collective::allreduce};
+  for (const bool share : {false, true}) {
+    const device::Rates rates{.copy_bytes_per_s = 2.5e11,
+                              .combine_bytes_per_s = share ? 0 : 1.2e12, .host_s = 4.5e-6};
+    for (int c = 0; c < 3; ++c)
+      for (int p : {2, 4, 8})
+        for (std::size_t bytes : {kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB}) {
+          const auto took_s = [&](const char* algorithm, int segments) {
+            return emulated_s(collectives[c], algorithm, p, bytes, segments, rates, share);
+          };
+          double best = std::min(took_s(single[c][0], 1), took_s(single[c][1], 1));
+          for (int segments = 1; segments <= 64; segments *= 2)
+            best = std::min(best, took_s("chain", segments));
+          const double chosen = took_s("", 0);
+          CHECK_MESSAGE(chosen <= 1.2 * best,
+                        str(name_of(collectives[c]), " of ", bytes / kMiB, " MiB on ", p,
+                            share ? " that share a device: " : ": ", chosen / best,
+                            " of the best"));
+        }
+  }
 }
 
 // Table 1 of the document. Gamma: of sums, which it takes one after the other with what is sent.

@@ -44,14 +44,14 @@ def options_of(way, nbytes, block):
 
 
 def seconds(collective, algorithm, devices, nbytes, machine, options):
-    """Seconds from the first start to the last end, in model time."""
+    """Seconds from the first start to the last end of a plan, in model time."""
     emulated = device.timed(devices, moves=False)
     group = device.Group(emulated, machine=machine)
     count = unit_count(collective, devices, nbytes)
     arrays = [numpy.empty(count, "float32") for _ in range(devices)]
     if algorithm:
         options = {**options, "algorithm": algorithm}
-    getattr(group, collective)(arrays, **options)
+    group.plan(collective, arrays, **options).start()
     return max((end for _, end in emulated.spans(machine)), default=0.0)
 
 
