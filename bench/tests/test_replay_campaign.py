@@ -57,6 +57,7 @@ def test_reports_read_it_as_they_read_files(tmp_path):
 
 @pytest.mark.parametrize("text, why", [
     ("", "columns"), ("# {\n", "is no campaign"), ("series,model\n", "columns"),
+    ("# {}\n" + ",".join(replay_campaign.COLUMNS) + "\n", "a head has no 'series'"),
     (",".join(replay_campaign.COLUMNS) + "\na,resnet50,auto:ready,1,2.0,1.0,\n", "line 2"),
     ('# {"series": "a"}\n' + ",".join(replay_campaign.COLUMNS) + "\na,b,c,one,2.0,1.0,\n", "one")])
 def test_other_files_are_refused(tmp_path, text, why):

@@ -85,9 +85,7 @@ def read(file):
 
 def parsed(text):
     """Parses the text of such a file. Raises ValueError."""
-    lines = text.splitlines(keepends=True)
-    heads = [json.loads(line[2:]) for line in lines if line.startswith("# ")]
-    rows = csv.DictReader(io.StringIO("".join(line for line in lines if line[:1] != "#")))
+    heads, rows = parts_of(text)
     if not rows.fieldnames or set(COLUMNS) - set(rows.fieldnames):
         lacking = sorted(set(COLUMNS) - set(rows.fieldnames or ()))
         raise ValueError(f"it has no column {', '.join(lacking)}")
@@ -95,12 +93,42 @@ def parsed(text):
     for head in heads:
         content = {name: value for name, value in head.items() if name not in ("series", "setting")}
         found.setdefault(head["series"], {})[head["setting"]] = {**content, "records": []}
+
+    def add_row(row):
+        values = {name: value_of(name, row[name]) for name in columns}
+        found[values["series"]][values["setting"]]["records"].append(record_of(values))
+
+    each_row(rows, add_row)
+    return found
+
+
+def parts_of(text):
+    """The heads of any file of series, and a reader of its rows. Raises ValueError."""
+    lines = text.splitlines(keepends=True)
+    heads = [json.loads(line[2:]) for line in lines if line.startswith("# ")]
+    return heads, csv.DictReader(io.StringIO("".join(line for line in lines if line[:1] != "#")))
+
+
+def each_row(rows, add_row):
+    """Calls add_row(row) for each row. Raises ValueError with the line of one that does not fit."""
     for row in rows:
         try:
-            values = {name: value_of(name, row[name]) for name in columns}
-            found[values["series"]][values["setting"]]["records"].append(record_of(values))
+            add_row(row)
         except (KeyError, TypeError) as error:
             raise ValueError(f"line {rows.line_num} of its rows: {error}") from None
+
+
+def series_of(text, columns, start, add_row):
+    """{series: content} of a file with one head for each series and exactly these columns.
+    start(head) makes a content, add_row(content, row) fills it. Raises ValueError."""
+    heads, rows = parts_of(text)
+    if tuple(rows.fieldnames or ()) != columns:
+        raise ValueError(f"its columns are not {', '.join(columns)}")
+    try:
+        found = {head.pop("series"): start(head) for head in heads}
+    except KeyError as error:
+        raise ValueError(f"a head has no {error}") from None
+    each_row(rows, lambda row: add_row(found[row["series"]], row))
     return found
 
 
@@ -109,22 +137,37 @@ def without_folders(command):
     return re.sub(r"(?<![\w.~])/(?:[^\s/]+/)*(?=[^\s/])", "", command)
 
 
+def head_of(content):
+    """Returns the parts of a content that say where it comes from."""
+    head = {key: content[key] for key in HEAD if content.get(key)}
+    if "command" in head:
+        head["command"] = without_folders(head["command"])
+    return head
+
+
 def text_of(series):
     """The file's text; `series` as read() returns them."""
+    contents = {(name, setting): content for name, settings in series.items()
+                for setting, content in settings.items()}
+    apart = any(record.get("message_us") is not None for content in contents.values()
+                for record in content["records"])
+    return written(
+        contents, (*COLUMNS, *ARRIVALS) if apart else COLUMNS,
+        lambda names, content: {"series": names[0], "setting": names[1], **head_of(content)},
+        lambda names, content: (row_of(*names, record) for record in content["records"]))
+
+
+def written(series, columns, head, rows):
+    """The text of any file of series. head(name, content) is the head of a series,
+    rows(name, content) are its rows."""
     out = io.StringIO()
-    for name, settings in series.items():
-        for setting, content in settings.items():
-            head = {key: content[key] for key in HEAD if content.get(key)}
-            if "command" in head:
-                head["command"] = without_folders(head["command"])
-            out.write("# " + json.dumps({"series": name, "setting": setting, **head}) + "\n")
-    rows = [row_of(name, setting, record) for name, settings in series.items()
-            for setting, content in settings.items() for record in content["records"]]
-    apart = [row for row in rows if row["message_us"] is not None]
-    columns = (*COLUMNS, *ARRIVALS) if apart else COLUMNS
+    for name, content in series.items():
+        out.write("# " + json.dumps(head(name, content)) + "\n")
     writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    writer.writerows({key: shown(value) for key, value in row.items()} for row in rows)
+    for name, content in series.items():
+        writer.writerows({key: shown(value) for key, value in row.items()}
+                         for row in rows(name, content))
     return out.getvalue()
 
 

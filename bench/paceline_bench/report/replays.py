@@ -2,14 +2,13 @@
 nodes, over us and over an MPI. From files of `paceline train replay --json`, CSVs of those, and
 bench/results/training.csv."""
 
-import csv
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import UsageError
 from paceline.files import read_json, read_text
 
+from paceline_bench.measure import campaign
 from paceline_bench.report import paired
 from paceline_bench.report.lines import Line, Panel, Point, Records
 from paceline_bench.report.measured import network_of
@@ -105,13 +104,11 @@ def of_content(name, content):
 
 def of_campaign(file):
     """Heads of series as JSON, and rows: of launches, or of medians as they were kept before."""
-    lines = read_text(file, "campaign", str.splitlines)
-    if ",".join(replay_campaign.COLUMNS) in lines:
+    heads, rows = read_text(file, "campaign", campaign.parts_of)
+    if tuple(rows.fieldnames or ()) == replay_campaign.COLUMNS:
         return [of_content(f"{Path(file).name}, {series}", content)
                 for series, content in replay_campaign.read(file).items()]
-    heads = [json.loads(line[2:]) for line in lines if line.startswith("# ")]
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("# ")))
-    found = []
+    found, rows = [], list(rows)
     for head in heads:
         mine = [(row["model"], f"ddp:{row['library']}", int(row["launches"]), float(row["step_s"]),
                  None, None) for row in rows if row["series"] == head["series"]]

@@ -4,17 +4,12 @@ The lines on top begin with `# `; each is the head of one file as JSON: its seri
 file's name, date, machine, MPI, versions, command, and the plan without the networks' layers.
 """
 
-import csv
-import io
-import json
-
 from paceline.files import read_text
 
 from paceline_bench.measure import campaign
 from paceline_bench.train import replay
 
 COLUMNS = ("series", "model", "way", "launch", "step_s", "perfect_s", "simulated_s")
-HEAD = ("machine", "date", "command", "mpi", "versions")
 PLAN = ("ranks", "steps_in_a_row", "machine", "slow", "jitter", "ratio", "images")
 
 
@@ -42,18 +37,9 @@ def read(file):
 
 def parsed(text):
     """Parses the text of such a file. Raises ValueError."""
-    lines = text.splitlines(keepends=True)
-    heads = [json.loads(line[2:]) for line in lines if line.startswith("# ")]
-    rows = csv.DictReader(io.StringIO("".join(line for line in lines if line[:1] != "#")))
-    if tuple(rows.fieldnames or ()) != COLUMNS:
-        raise ValueError(f"its columns are not {', '.join(COLUMNS)}")
-    found = {head.pop("series"): {**head, "bounds": {}, "simulated": {}, "launches": []}
-             for head in heads}
-    for row in rows:
-        try:
-            add_row(found[row["series"]], row)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"line {rows.line_num} of its rows: {error}") from None
+    found = campaign.series_of(
+        text, COLUMNS, lambda head: {**head, "bounds": {}, "simulated": {}, "launches": []},
+        add_row)
     for content in found.values():
         content["summary"] = replay.summary(content)
     return found
@@ -74,18 +60,13 @@ def add_row(content, row):
 
 def text_of(series):
     """The file's text; `series`: {name: content}."""
-    out = io.StringIO()
-    for name, content in series.items():
-        head = {key: content[key] for key in HEAD if content.get(key)}
-        head["command"] = campaign.without_folders(head["command"])
-        plan = {key: content["plan"][key] for key in PLAN if key in content["plan"]}
-        out.write("# " + json.dumps({"series": name, **head, "plan": plan}) + "\n")
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for name, content in series.items():
-        writer.writerows({key: campaign.shown(value) for key, value in row.items()}
-                         for row in rows_of(name, content))
-    return out.getvalue()
+    return campaign.written(series, COLUMNS, head_of, rows_of)
+
+
+def head_of(name, content):
+    """The head of a file, with the parts of its plan in PLAN."""
+    plan = {key: content["plan"][key] for key in PLAN if key in content["plan"]}
+    return {"series": name, **campaign.head_of(content), "plan": plan}
 
 
 def add(file, series, hide=""):
