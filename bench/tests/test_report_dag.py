@@ -17,7 +17,7 @@ from paceline_bench.report import (
     training,
     verdicts,
 )
-from paceline_bench.train import replay
+from paceline_bench.train import replay, run_campaign
 
 HEAD = {"machine": {"processor": "a processor", "cores_allowed": 2, "system": "a system"},
         "date": "2026-11-24T15:00:00", "command": "paceline train"}
@@ -80,7 +80,7 @@ def test_a_page_of_simulated_and_measured_lines(folder, tmp_path, capsys):
     assert "BE Algorithm 1" in page and "No file has" not in page
     accuracies = [float(row["value"]) for row in rows if row["figure"] == "accuracy"]
     assert max(accuracies) == pytest.approx(0.6)
-    assert sum(row["figure"] == "loss" for row in rows) <= 2 * training.MOST_POINTS
+    assert sum(row["figure"] == "loss" for row in rows) <= 2 * run_campaign.MOST_POINTS
     assert ": 1.25<" in page and "no verdict" in page
     assert "Mamidala 2018" in capsys.readouterr().out
 

@@ -168,7 +168,7 @@ def device(measured, html, largest):
 @click.option("--measured", multiple=True, metavar="FILE",
               type=click.Path(exists=True, path_type=Path),
               help="File of `paceline train --json` or `paceline train replay --json`, or a CSV of "
-              "the latter; repeat it for more. A folder stands for all such files in it.")
+              "either; repeat it for more. A folder stands for all such files in it.")
 @LAB
 @html("dag.html")
 def dag(measured, lab, html):

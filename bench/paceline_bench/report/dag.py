@@ -123,7 +123,7 @@ def table_2(panels, files):
             yield (name, label, f"{published} s" if published else "not in the text",
                    f"{share} %", *shares(found[label], PUBLISHED[name]), "simulated")
     for file in files:
-        if not file.is_replay and file.first.get("profile") and file.plan["way"].startswith("bsp"):
+        if file.is_bsp and file.first.get("profile"):
             own = file.first["profile"]
             yield (f"{file.plan['model']}, {file.workers} workers", file.label, "", "",
                    *shares(own["exchange_s"], own["computing_s"]), "measured")

@@ -4,14 +4,14 @@ import re
 from pathlib import Path
 
 from paceline.errors import UsageError
-from paceline.files import read_json
+from paceline.files import read_json, read_text
 
+from paceline_bench.measure import campaign
 from paceline_bench.report.lines import Line, Panel, Point, Records, split
 from paceline_bench.report.measured import network_of
-from paceline_bench.train import replay_campaign
+from paceline_bench.train import replay_campaign, run_campaign
 
-MOST_POINTS = 200  # of a curve
-REPLAY, TRAIN = ("bounds", "summary", "plan"), ("ranks", "plan")
+REPLAY = ("bounds", "summary", "plan")
 
 
 class Trained:
@@ -20,7 +20,7 @@ class Trained:
     def __init__(self, file, content):
         lacking = [key for key in ("machine", "date", "command") if key not in content]
         self.is_replay = all(key in content for key in REPLAY)
-        if lacking or not (self.is_replay or all(key in content for key in TRAIN)):
+        if lacking or not (self.is_replay or run_campaign.is_run(content)):
             raise UsageError(f"report: {Path(file).name} is not a file of `paceline train --json` "
                              "or `paceline train replay --json`.")
         mpi, machine = content.get("mpi") or {}, content["machine"]
@@ -29,6 +29,11 @@ class Trained:
         self.network = network_of(mpi.get("cluster"))
         self.origin = Records(Path(file).name, self.network, mpi.get("version", ""),
                               content["date"][:10], about, content["command"])
+
+    @property
+    def is_bsp(self):
+        """True for training by BSP-SGD."""
+        return not self.is_replay and run_campaign.is_bsp(self.plan)
 
     @property
     def first(self):
@@ -58,10 +63,12 @@ class Trained:
 
 
 def read(file):
-    """The Trained of a file, or of each series of a CSV of replays. Raises UsageError."""
+    """The Trained of a file, or of each series of a CSV. Raises UsageError."""
     if Path(file).suffix == ".csv":
-        return [Trained(f"{Path(file).name}, {series}", content)
-                for series, content in replay_campaign.read(file).items()]
+        _, rows = read_text(file, "campaign of training", campaign.parts_of)
+        is_runs = tuple(rows.fieldnames or ()) == run_campaign.COLUMNS
+        return [Trained(f"{Path(file).name}, {series}", content) for series, content in
+                (run_campaign if is_runs else replay_campaign).read(file).items()]
     content = read_json(file, "file of training", lambda value: value)
     if not isinstance(content, dict):
         raise UsageError(f"report: {Path(file).name} is not a file of `paceline train --json`.")
@@ -113,16 +120,16 @@ class Lines:
             for row in file.first["epochs"]])
 
     def losses(self):
-        """Loss of rank 0's batches, of BSP-SGD: means of as many steps as leave MOST_POINTS."""
-        return Lines([file for file in self.trained if file.plan["way"].startswith("bsp")]).curves(
-            "loss", lambda file: smoothed(file.first["losses"], file.workers))
+        """Loss of rank 0's batches, of BSP-SGD, over time."""
+        return Lines([file for file in self.trained if file.is_bsp]).curves("loss", lambda file: [
+            Point(file.workers, 0, time_s, value=loss)
+            for time_s, loss in run_campaign.means(file.first["losses"])])
 
     def profiles(self):
         """Table 2: the exchange of an iteration alone."""
         made = []
         # Training that ended before its time has none.
-        bsp = Lines([file for file in self.trained
-                     if file.plan["way"].startswith("bsp") and file.first.get("profile")])
+        bsp = Lines([file for file in self.trained if file.is_bsp and file.first.get("profile")])
         for title, files in bsp.grouped(lambda f: f"{f.title}, {f.workers} workers").items():
             lines = tuple(Line(file.label, file.origin, (
                 Point(file.workers, 0, file.first["profile"]["exchange_s"]),)) for file in files)
@@ -146,11 +153,3 @@ class Lines:
                 made.append(Panel(f"{model}, {ranks} ranks, {file.network}{words}", "", lines,
                                   {0: least}))
         return made
-
-
-def smoothed(losses, workers):
-    """Points of a curve, each the mean of some steps."""
-    width = -(-len(losses) // MOST_POINTS)
-    for at in range(0, len(losses), width):
-        part = losses[at : at + width]
-        yield Point(workers, 0, part[-1][0], value=sum(loss for _, loss in part) / len(part))
