@@ -9,7 +9,7 @@ import pytest
 from paceline.errors import UsageError
 from paceline_bench.measure import campaign
 from paceline_bench.report import device_measured, measured
-from paceline_bench.train import replay_campaign
+from paceline_bench.train import replay_campaign, run_campaign
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench/results"
@@ -90,16 +90,16 @@ def test_the_results_of_this_tree_are_campaigns():
     """Nothing but CSV; all but those of GPUs, of training and of one command are read by the same
     reports."""
     files = sorted(path.name for path in RESULTS.iterdir())
-    assert files == ["gpu.csv", "horovod.csv", "lab.csv", "late.csv", "node.csv", "overlap.csv",
-                     "pipelining.csv", "replay.csv", "ring.csv", "store.csv", "torch.csv",
-                     "training.csv"]
+    assert files == ["digits.csv", "gpu.csv", "horovod.csv", "lab.csv", "late.csv", "node.csv",
+                     "overlap.csv", "pipelining.csv", "replay.csv", "ring.csv", "store.csv",
+                     "torch.csv", "training.csv"]
     for name in ("overlap.csv", "store.csv"):
         assert (RESULTS / name).read_text().startswith("# paceline bench ")
         assert all(len(row) == 2 for row in measured.rows_of(name)) and measured.rows_of(name)
     for part in device_measured.read(RESULTS / "gpu.csv"):
         assert len(part.records) > 100 and all(row["time_us_median"] > 0 for row in part.records)
-    for name in set(files) - {"gpu.csv", "horovod.csv", "overlap.csv", "replay.csv", "store.csv",
-                              "training.csv"}:
+    for name in set(files) - {"digits.csv", "gpu.csv", "horovod.csv", "overlap.csv", "replay.csv",
+                              "store.csv", "training.csv"}:
         rows = [row for part in measured.read(RESULTS / name) for row in part.records]
         assert rows and all(row["time_us_median"] > 0 for row in rows), name
         text = (RESULTS / name).read_text()
@@ -109,6 +109,10 @@ def test_the_results_of_this_tree_are_campaigns():
         assert replay_campaign.text_of(replays) == (RESULTS / file).read_text(), file
         for name, content in replays.items():
             assert len(content["launches"]) >= 3, name
+    runs = run_campaign.read(RESULTS / "digits.csv")
+    assert run_campaign.text_of(runs) == (RESULTS / "digits.csv").read_text()
+    for name, content in runs.items():
+        assert content["ranks"][0]["weights_equal"] and content["ranks"][0]["epochs"], name
     verdicts = {row["peer"]["verdict"]["word"] for part in measured.read(RESULTS / "node.csv")
                 for row in part.records if row["peer"] and row["peer"]["verdict"]}
     assert "faster" in verdicts

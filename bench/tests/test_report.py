@@ -117,8 +117,8 @@ def test_the_repositorys_results_are_shown_where_none_are_given(tmp_path):
     html, rows = run("ring", "--html", tmp_path / "ring.html")
     assert "No file has" not in html
     assert any(row["origin"].startswith("ring.csv, ") for row in rows)
-    for name in commands.DEFAULTS.values():
-        assert (measured.RESULTS / name).is_file(), name
+    for name, files in commands.DEFAULTS.items():
+        assert [path.name for path in commands.kept(name)] == list(files)
 
 
 def test_a_page_has_its_sources_on_top_then_a_picture_then_the_verdicts(tmp_path, file):

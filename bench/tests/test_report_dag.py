@@ -2,11 +2,15 @@
 
 import csv
 import json
+import re
+from fnmatch import fnmatch
+from pathlib import Path
 
 import pytest
 from length import in_long
 from paceline import cli
 from paceline.errors import UsageError
+from paceline_bench.cli import report as commands
 from paceline_bench.report import (
     claims,
     dag,
@@ -213,6 +217,19 @@ def test_other_files_are_refused(content, tmp_path):
         training.read(tmp_path / "a.json")
 
 
+def test_the_results_of_this_tree_have_training_and_replays():
+    lines = training.Lines([part for file in commands.kept("dag") for part in training.read(file)])
+    assert lines.epochs() and lines.accuracies() and lines.replays()
+
+
 def test_the_commands_for_measurements_are_printed(capsys):
+    """The command that makes the CSV takes all files of training, and none of replays."""
     assert cli.main(["report", "dag", "--lab"]) == 0
-    assert "--way bsp3-overlap --collectives lp" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "--way bsp3-overlap --collectives lp" in said
+    [(campaign, chosen)] = re.findall(r"bench/collect.py (\S+) (\S+)", said)
+    assert Path(campaign).name in commands.DEFAULTS["dag"]
+    lines = [line for line in said.splitlines() if " --json " in line]
+    taken = [fnmatch(line.split(" --json ")[1], chosen) for line in lines]
+    assert taken == [line.startswith("paceline train -n") for line in lines]
+    assert any(taken) and not all(taken)

@@ -10,8 +10,8 @@ from rich.markup import escape
 
 SILENT_S = 5
 DEFAULTS = {  # files of bench/results that a page shows if none are given
-    "pipelining": "pipelining.csv", "ring": "ring.csv", "device": "gpu.csv", "dag": "replay.csv",
-    "training": "horovod.csv", "arrival": "late.csv"}
+    "pipelining": ("pipelining.csv",), "ring": ("ring.csv",), "device": ("gpu.csv",),
+    "dag": ("replay.csv", "digits.csv"), "training": ("horovod.csv",), "arrival": ("late.csv",)}
 MEASURED = click.option("--measured", multiple=True, metavar="FILE",
                         type=click.Path(exists=True, path_type=Path),
                         help="File of `./dev lab bench --json` or `paceline bench --json`, or a "
@@ -33,6 +33,14 @@ def files_in(path):
     if not found:
         raise click.UsageError(f"There is no *.json and no *.csv in {path}.")
     return found
+
+
+def kept(name):
+    """The files of DEFAULTS that are here, for a report."""
+    from paceline_bench.report import measured
+
+    files = (measured.RESULTS / file for file in DEFAULTS[name])
+    return [file for file in files if file.is_file()]
 
 
 @contextmanager
@@ -59,9 +67,7 @@ def make(name, module, cells, paths, page, lab=False, **limits):
 
     reader = getattr(module, "read", measured.read)
     check_extra()
-    kept = measured.RESULTS / DEFAULTS.get(name, "")
-    files = [file for path in paths or ([kept] if kept.is_file() else ())
-             for file in files_in(path)]
+    files = [file for path in paths or kept(name) for file in files_in(path)]
     read = [part for file in files for part in reader(file)]
     with progress("simulating; the page takes up to some minutes"):
         figures = module.make(read, **limits)

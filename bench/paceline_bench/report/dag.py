@@ -167,7 +167,7 @@ def make(files):
         *dag_linear.figures()]
 
 
-FOLDER = "build/dag"
+FOLDER, CAMPAIGN = "build/dag", "bench/results/digits.csv"
 
 
 def commands():
@@ -182,6 +182,7 @@ def commands():
         overlap = "-overlap" if algorithm == 3 else ""
         yield (f"paceline train -n 4 {small} --batch 16 --way bsp{algorithm}{overlap} "
                f"--collectives {method.lower()} --json {FOLDER}/{method}-{algorithm}.json")
+    yield f"python bench/collect.py {CAMPAIGN} {FOLDER}/*-[1-8].json"
     yield from replay_commands()
 
 
