@@ -56,12 +56,13 @@ int main(int argc, char** argv) {
       } catch (const std::exception& error) {
         bad = str("threw: ", error.what());
       }
-      world->allgather("");  // the next one begins together
       if (!bad.empty()) status = 1;
+      // At once: other ranks may still wait for this one, and never end.
       if (!bad.empty() || ranks.rank == 0)
         std::printf("%s: rank %d of %d: %s\n", name.c_str(), ranks.rank, ranks.ranks,
                     bad.empty() ? "ok" : bad.c_str());
       std::fflush(stdout);
+      world->allgather("");  // the next one begins together
     }
     ranks.mpi->finalize();
   } catch (const std::exception& error) {

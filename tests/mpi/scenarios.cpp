@@ -16,6 +16,7 @@ const std::map<std::string, Scenario>& scenarios() {
       PACELINE_SCENARIO(own_collectives),
       PACELINE_SCENARIO(mismatch),
       PACELINE_SCENARIO(late),
+      PACELINE_SCENARIO(late_looking_in),
       PACELINE_SCENARIO(late_behind),
       PACELINE_SCENARIO(given_up),
       PACELINE_SCENARIO(left),

@@ -15,6 +15,7 @@ std::string other_communicators(const Ranks& ranks);
 std::string own_collectives(const Ranks& ranks);
 std::string mismatch(const Ranks& ranks);
 std::string late(const Ranks& ranks);
+std::string late_looking_in(const Ranks& ranks);
 std::string late_behind(const Ranks& ranks);
 std::string given_up(const Ranks& ranks);
 std::string left(const Ranks& ranks);

@@ -117,7 +117,7 @@ def test_ranks(name, ranks):
     assert status == 0, said[-6000:]
     abi = "standard" if "-" in name else mpi.family
     assert said.count(f"{abi}, ") == 1, said  # one world, and the interface that was meant
-    assert said.count(f"rank 0 of {ranks}: ok") == (len(scenarios) or 14), said
+    assert said.count(f"rank 0 of {ranks}: ok") == (len(scenarios) or 15), said
 
 
 @pytest.mark.parametrize("name", NAMES)
