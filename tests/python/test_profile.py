@@ -37,6 +37,8 @@ def written(folder, rank, ranks, records, **more):
         row["collective"] = more.get("collective", 0)
     if "collectives" in more:
         rows["collective"] = more["collectives"]
+    for row, (wait, done) in zip(rows, more.get("waits", ())):   # of non-blocking calls
+        row["wait"], row["done"], row["nonblocking"], row["stage"] = wait, done, 1, files.COMPLETE
     for row, number in zip(rows, more.get("operations", ())):   # the one it is a start of
         row["communicator"] = number
     head = files.HEADER.pack(
@@ -75,6 +77,23 @@ def test_a_late_rank_is_named_and_waiting_is_apart_from_transfer(tmp_path):
     assert row.waiting_s + row.transfer_s == pytest.approx(row.time_s)
     assert row.share_of_calls == 1 and row.share_of_run == pytest.approx(row.time_s / found.run_s)
     assert {late.rank: round(late.waits_s, 6) for late in found.late}[2] == 0
+
+
+@pytest.mark.parametrize("wait, stands", [(0, (99, 11)), (90, (11, 11)), (110, (1, 11))])
+def test_a_program_stands_in_one_call_at_a_time(tmp_path, wait, stands):
+    """Two non-blocking calls that are started at once; 0: it never waits for the first one."""
+    begin = 1000 * MS
+    for rank in range(2):
+        written(tmp_path, rank, 2, [(begin, begin + MS, 8, 0), (begin + MS, begin + 2 * MS, 8, 1)],
+                waits=[(wait and begin + wait * MS, begin + 100 * MS),
+                       (begin + 110 * MS, begin + 120 * MS)])
+    [group] = calls.read(tmp_path).groups
+    assert group.spent.T.tolist() == [pytest.approx([one * 1e-3 for one in stands])] * 2
+
+
+def test_the_screen_says_when_a_rank_counts_as_late(paceline, tmp_path):
+    one_late(tmp_path)
+    assert "Last in: by at least a tenth of" in flat(paceline("profile", "--read", tmp_path)[1])
 
 
 def test_what_recording_costs_is_said(tmp_path):
@@ -220,7 +239,9 @@ def test_kept_files_give_back_the_room_that_was_not_needed(paceline, tmp_path):
         damaged(path, 24, struct.pack("<Q", 100))
     whole = path.stat().st_size
     _, first, _ = paceline("profile", "--out", kept, "--", "cp", *sorted(made.iterdir()), kept)
-    assert [path.stat().st_size for path in sorted(kept.iterdir())] == [whole - len(room), whole]
+    text_bytes = files.HEADER.unpack_from(path.read_bytes())[5]
+    short = 4096 + text_bytes + files.RECORD.itemsize
+    assert [path.stat().st_size for path in sorted(kept.iterdir())] == [short, whole]
     assert "allreduce" in first and paceline("profile", "--read", kept)[1] == first
 
 

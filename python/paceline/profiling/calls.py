@@ -17,8 +17,9 @@ S = 1e-9
 class Group:
     """A communicator's calls: rows are calls, columns its ranks. Times in seconds, NaN: not known.
 
-    enter: when a rank came. leave: when the collective was over for it. wait: when it began to wait
-    for a non-blocking one. spent: how long its program stood in the call, and in waiting.
+    enter: when a rank came. back: when the call returned. leave: when the collective was over for
+    it. wait: when it began to wait for a non-blocking one. spent: how long its program stood in the
+    call, and in waiting; never in two calls at once.
     """
 
     source: str
@@ -30,6 +31,7 @@ class Group:
     site: np.ndarray        # labels
     nonblocking: np.ndarray
     enter: np.ndarray
+    back: np.ndarray
     leave: np.ndarray
     wait: np.ndarray
     spent: np.ndarray
@@ -88,6 +90,7 @@ def together(found):
     for members, by_rank in unnamed.items():
         add_paired(by_group, members, by_rank)
     groups = [group_of(key, parts, zero, notes) for key, parts in by_group.items()]
+    set_spent(groups)
     groups.sort(key=lambda group: (-len(group.members), group.members, np.nanmin(group.enter)))
     say_what_is_missing(found, ranks, notes)
     return Calls(ranks, sorted({one.source for one in found}),
@@ -151,7 +154,7 @@ def group_of(key, parts, zero, notes):
     source, members, instance = key
     numbers = np.unique(np.concatenate([own for _, _, own, _ in parts.values()]))
     shape = (len(numbers), len(members))
-    times = {name: np.full(shape, np.nan) for name in ("enter", "leave", "wait", "spent")}
+    times = {name: np.full(shape, np.nan) for name in ("enter", "back", "leave", "wait")}
     kinds = np.full(shape, "", dtype=object)
     nbytes = np.zeros(len(numbers), dtype=np.float64)
     site, nonblocking = np.full(len(numbers), "", dtype=object), np.zeros(len(numbers), dtype=bool)
@@ -167,11 +170,10 @@ def group_of(key, parts, zero, notes):
         enter, leave, wait, done = map(seconds, ("enter", "leave", "wait", "done"))
         later = records["nonblocking"] > 0
         over = np.where(later, done, leave)
-        waited = np.where(later, np.fmax(done - np.fmax(wait, leave), 0), 0.0)
         times["enter"][rows, column] = enter
+        times["back"][rows, column] = leave
         times["leave"][rows, column] = np.where(records["stage"] == files.FAILED, np.nan, over)
         times["wait"][rows, column] = wait
-        times["spent"][rows, column] = (leave - enter) + np.nan_to_num(waited)
         kinds[rows, column] = [one.collectives[kind] for kind in records["collective"].tolist()]
         nbytes[rows] = np.maximum(nbytes[rows], records["bytes"])
         site[rows] = [one.sites.get(place, "") for place in records["site"].tolist()]
@@ -191,7 +193,32 @@ def group_of(key, parts, zero, notes):
                          f"{kinds[row, column]}; the profile leaves such calls out.")
             for values in times.values():
                 values[differs, column] = np.nan
-    return Group(source, members, instance, numbers, names, nbytes, site, nonblocking, **times)
+    return Group(source, members, instance, numbers, names, nbytes, site, nonblocking, **times,
+                 spent=np.zeros(shape))
+
+
+def set_spent(groups):
+    """Sets Group.spent. A program is taken to wait for a non-blocking call from its wait on, or
+    from the start on if it never waits, as torch does in a future; time that belongs to two calls
+    counts for the one that began to wait first."""
+    stood = defaultdict(list)  # rank -> begins, ends, rows, column of spent
+    for group in groups:
+        for column, rank in enumerate(group.members):
+            back, spent = group.back[:, column], group.spent[:, column]
+            waits = np.where(group.nonblocking, np.fmax(group.wait[:, column], back), np.nan)
+            for begin, end in ((group.enter[:, column], back), (waits, group.leave[:, column])):
+                (rows,) = np.nonzero(end > begin)  # neither is unknown
+                stood[rank].append((begin[rows], end[rows], rows, spent))
+    for pieces in stood.values():
+        begins, ends = (np.concatenate(column) for column in list(zip(*pieces))[:2])
+        order = np.argsort(begins, kind="stable")
+        until = np.maximum.accumulate(np.concatenate(([-np.inf], ends[order][:-1])))
+        alone = np.empty(len(order))
+        alone[order] = np.clip(ends[order] - np.maximum(begins[order], until), 0, None)
+        at = 0
+        for begin, _, rows, spent in pieces:
+            np.add.at(spent, rows, alone[at : at + len(begin)])
+            at += len(begin)
 
 
 def numbered(number):

@@ -19,7 +19,7 @@ from paceline.files import member, whole, wholes
 
 MAGIC = b"PLPROF1\n"
 HEADER = struct.Struct("<8sIIQQQQQiiqqqqQ16s256s256s")
-CAPACITY_AT = 24
+ROOMS, ROOMS_AT = struct.Struct("<QQ"), 16  # bytes of text, and records
 RECORD = np.dtype([
     ("enter", "<i8"), ("leave", "<i8"), ("wait", "<i8"), ("done", "<i8"), ("bytes", "<u8"),
     ("communicator", "<u4"), ("number", "<u4"), ("site", "<u4"), ("collective", "<u2"),
@@ -116,16 +116,22 @@ def read_file(path):
 
 
 def shorten(folder):
-    """Cuts the unused end off the files of ranks that ended normally. Every file can be read
+    """Leaves unused room out of the files of ranks that ended normally. Every file can be read
     before and after."""
     for path in Path(folder).glob("*.profile"):
-        with contextlib.suppress(OSError), open(path, "r+b") as file:   # OSError: it stays long
-            fields = HEADER.unpack(file.read(HEADER.size))
-            header_bytes, record_bytes, text_bytes, capacity, _, calls = fields[1:7]
-            if fields[12] and calls < capacity:
-                file.seek(CAPACITY_AT)
-                file.write(struct.pack("<Q", calls))
-                file.truncate(header_bytes + text_bytes + calls * record_bytes)
+        with contextlib.suppress(OSError), open(path, "rb") as file:   # it stays long
+            head = bytearray(file.read(HEADER.size))
+            fields = HEADER.unpack(head)
+            header_bytes, record_bytes, text_bytes, capacity, text_used, calls = fields[1:7]
+            kept = min(calls, capacity)
+            ROOMS.pack_into(head, ROOMS_AT, text_used, kept)
+            content = bytes(head) + file.read(header_bytes + text_used - len(head))
+            file.seek(header_bytes + text_bytes)
+            content += file.read(kept * record_bytes)
+            if fields[12]:
+                short = path.with_suffix(".short")
+                short.write_bytes(content)
+                short.replace(path)
 
 
 def _checked(path):

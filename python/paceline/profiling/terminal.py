@@ -30,7 +30,8 @@ def screen(found):
     """The screen of a Summary."""
     parts = [heading(found), "", kinds_table(found), ""]
     if found.late:
-        parts += [late_table(found), ""]
+        parts += [late_table(found), Text("Last in: by at least a tenth of the call's transfer.",
+                                          "dim"), ""]
     if any(row["site"] for row in found.sites):
         parts += [sites_table(found), ""]
     parts.append(Text(f"Factors: imbalance time divided by {found.factors}. Worst: last arrival "
