@@ -87,19 +87,20 @@ def test_other_files_are_refused(tmp_path, text, why):
 
 
 def test_the_results_of_this_tree_are_campaigns():
-    """Nothing but CSV; all but those of GPUs, of training and of one command are read by the same
-    reports."""
+    """CSV, and a profile; all but those of GPUs, of training and of one command are read by the
+    same reports."""
     files = sorted(path.name for path in RESULTS.iterdir())
-    assert files == ["digits.csv", "gpu.csv", "horovod.csv", "lab.csv", "late.csv", "node.csv",
-                     "overlap.csv", "pipelining.csv", "replay.csv", "ring.csv", "store.csv",
-                     "torch.csv", "training.csv"]
+    assert files == ["ddp", "digits.csv", "gpu.csv", "horovod.csv", "lab.csv", "late.csv",
+                     "node.csv", "overlap.csv", "pipelining.csv", "replay.csv", "ring.csv",
+                     "store.csv", "torch.csv", "training.csv"]
     for name in ("overlap.csv", "store.csv"):
         assert (RESULTS / name).read_text().startswith("# paceline bench ")
         assert all(len(row) == 2 for row in measured.rows_of(name)) and measured.rows_of(name)
     for part in device_measured.read(RESULTS / "gpu.csv"):
         assert len(part.records) > 100 and all(row["time_us_median"] > 0 for row in part.records)
-    for name in set(files) - {"digits.csv", "gpu.csv", "horovod.csv", "overlap.csv", "replay.csv",
-                              "store.csv", "training.csv"}:
+    assert sum(file.stat().st_size for file in (RESULTS / "ddp").iterdir()) < 3 << 20
+    for name in set(files) - {"ddp", "digits.csv", "gpu.csv", "horovod.csv", "overlap.csv",
+                              "replay.csv", "store.csv", "training.csv"}:
         rows = [row for part in measured.read(RESULTS / name) for row in part.records]
         assert rows and all(row["time_us_median"] > 0 for row in rows), name
         text = (RESULTS / name).read_text()

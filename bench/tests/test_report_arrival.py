@@ -38,7 +38,7 @@ def test_a_profile_brings_figures_2_to_4_and_tables_1_and_2(tmp_path, monkeypatc
     text = page.read_text(encoding="utf-8")
     for name in ("Figure 2", "Figure 3", "Figure 4", "Table 1", "Table 2", "Figure 5", "Figure 6"):
         assert f"<h2>{name}: " in text, name
-    assert "measured, 4 ranks on 2 nodes" in text and "No profile was given" not in text
+    assert "measured, 4 ranks on 2 nodes" in text and "records your own" not in text
     found = {figure.name: figure for figure in arrival_profile.figures(folder)}
     # 11 ms apart, 1 ms and 19 ms from the last entry to the last exit; in the nodes 1 ms.
     assert found["table 1"].table[2:] == (
@@ -49,9 +49,14 @@ def test_a_profile_brings_figures_2_to_4_and_tables_1_and_2(tmp_path, monkeypatc
     assert ">not measured (these are facts about Horovod" in row, "another program proves nothing"
 
 
-def test_without_a_profile_the_page_says_how_to_make_one():
-    [figure] = arrival_profile.figures(None)
-    assert "paceline profile --out" in figure.missing and not figure.panels
+def test_without_a_profile_the_page_shows_the_kept_one_and_how_it_was_made():
+    found = {figure.name: figure for figure in arrival_profile.figures(None)}
+    assert {"figure 2", "figure 3", "figure 4", "table 1", "table 2", "replay"} <= set(found)
+    assert "8 ranks on 4 nodes" in found["figure 2"].title
+    for words in ("paceline train", "--way ddp", "records your own"):
+        assert words in found["figure 2"].about, words
+    worst, average = found["table 1"].table[-1][1:]
+    assert float(worst) > float(average) > 0
 
 
 @pytest.mark.parametrize("cases, ranks", [(arrival_inside.SMALL, 32), (arrival_inside.LARGE, 4)])

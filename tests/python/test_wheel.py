@@ -98,7 +98,8 @@ def test_the_laboratory_is_a_wheel_of_its_own(wheels):
     tracked = run("git", "ls-files", "-co", "--exclude-standard", "paceline_bench",
                   cwd=ROOT / "bench").split()
     package, laboratory = (set(zipfile.ZipFile(file).namelist()) for file in wheels)
-    results = {f"paceline_bench/results/{path.name}" for path in (ROOT / "bench/results").iterdir()}
+    results = {f"paceline_bench/{path.relative_to(ROOT / 'bench')}"
+               for path in (ROOT / "bench/results").rglob("*") if path.is_file()}
     others = [name for name in laboratory - set(tracked) - results if ".dist-info/" not in name]
     assert set(tracked) | results <= laboratory
     assert len(others) == 1 and others[0].startswith("paceline_bench/_native.")

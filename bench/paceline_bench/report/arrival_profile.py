@@ -1,13 +1,15 @@
-"""Figures 2 to 4 and tables 1 and 2 of the publication, of a profile of the user's."""
+"""Figures 2 to 4 and tables 1 and 2 of the publication: of a profile of the user's, or of the one
+in bench/results."""
 
 from paceline.profiling import calls, document
 from paceline.profiling.summary import summarise
 
-from paceline_bench.report import arrival_random
+from paceline_bench.report import arrival_random, measured
 from paceline_bench.report.lines import Figure
 
-WITHOUT = ("No profile was given. `paceline profile --out profile -- torchrun --nproc-per-node 2 "
-           "train.py`, or the same with an MPI program, makes one; --profile profile shows it.")
+KEPT = measured.RESULTS / "ddp"  # a profile, and a file with its origin in words
+OWN = ("`paceline profile --out profile -- torchrun --nproc-per-node 2 train.py`, or the same with "
+       "an MPI program, records your own; --profile profile shows it.")
 ABOUT = {
     "figure 2": "Shares of the ranks' calls, and of their time in collectives.",
     "figure 3": "Small messages go to 1 KiB, medium ones to 64 KiB, as published.",
@@ -19,15 +21,12 @@ ABOUT = {
 
 
 def figures(profile):
-    """The Figures; `profile`: a folder, or None."""
-    if profile is None:
-        return [Figure("figures 2 to 4, tables 1 and 2", "a profile of training, measured",
-                       "Frequency of collectives, and the spread of their ranks' entries.",
-                       (), missing=WITHOUT)]
-    read = calls.read(profile)
+    """The Figures; `profile`: a folder, or None for the kept one."""
+    read = calls.read(profile or KEPT)
     summary = summarise(read)
     where = f"measured, {read.ranks} ranks on {summary.nodes} nodes"
-    found = [Figure(name, f"{title}; {where}", ABOUT[name], (), picture=picture)
+    origin = "" if profile else f" {(KEPT / 'origin').read_text().strip()} {OWN}"
+    found = [Figure(name, f"{title}; {where}", ABOUT[name] + origin, (), picture=picture)
              for name, title, picture in document.figures(summary)]
     for name, title, rows in document.tables(summary):
         cells = tuple((said, number(worst), number(average)) for said, worst, average in rows)
