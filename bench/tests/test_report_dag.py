@@ -35,7 +35,7 @@ def trained(way, ranks, seconds, collectives=None, last_loss=0.5):
         "losses": [[n / 100 + 0.01, 2.0 - n * (2.0 - last_loss) / 499] for n in range(500)],
         "profile": {"computing_s": 0.02, "exchange_s": 0.005}}
     return {**HEAD, "ranks": [rank] * ranks, "plan": {
-        "model": "resnet20", "way": way, "over": "paceline", "collectives": collectives}}
+        "model": "resnet50", "way": way, "over": "paceline", "collectives": collectives}}
 
 
 def replayed(launches=1, **step_s):

@@ -11,13 +11,13 @@ from paceline_bench.report.verdicts import Cell
 OTHERS = ("funnel:numbered", "concom:numbered")
 
 
-def epochs(figure, others, network=""):
-    """Speed of depcha by other types', with more than one worker."""
+def epochs(figure, others, network):
+    """Speed of depcha by other types' for the network of the claim, with more than one worker."""
     for panel in figure.panels:
         times = {line.label: {point.ranks: point.seconds for point in line.points}
                  for line in panel.lines}
         title = panel.title.partition(",")[0]
-        if "depcha" in times and (panel.lines[0].kind == "measured" or title == network):
+        if "depcha" in times and title == network:
             for other in others:
                 for ranks, took in times.get(other, {}).items():
                     if ranks > 1 and ranks in times["depcha"]:
