@@ -187,6 +187,16 @@ TEST_CASE("device: what may start goes in the order in which it was enqueued, an
   CHECK(spans[2].begin_s == 5);
 }
 
+TEST_CASE("device: one process enqueues a piece of work at a time, and none begins before that") {
+  const Rates rates{.copy_bytes_per_s = 1, .host_s = 4};
+  const auto spans = timing(
+      {copy_of(0, 1, 1), copy_of(2, 3, 9), copy_of(0, 1, 1), copy_of(1, 2, 1, {1})}, rates);
+  CHECK(spans[0].begin_s == 0);
+  CHECK(spans[1].begin_s == 4);
+  CHECK(spans[2].begin_s == 8);    // its engine has been free for long
+  CHECK(spans[3].begin_s == 13);   // enqueued at 12, but the second one ends later
+}
+
 TEST_CASE("device: combinations take the compute unit, and links for what they read elsewhere") {
   const Rates rates{.copy_bytes_per_s = 10, .combine_bytes_per_s = 5};
   const Work local{.combines = true, .device = 0, .bytes = 10, .combined = 10};

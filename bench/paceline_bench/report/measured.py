@@ -15,8 +15,9 @@ from paceline_bench.measure import campaign
 from paceline_bench.report.lines import Line, Panel, Point, Records, split
 
 PACKAGE = Path(paceline_bench.__file__).parent
-RESULTS = next(folder for folder in (PACKAGE / "results", PACKAGE.parent / "results")
-               if folder.is_dir())  # of an installed wheel, or of a source tree
+RESULTS = PACKAGE / "results"  # of an installed wheel
+if not RESULTS.is_dir():
+    RESULTS = PACKAGE.parent / "results"  # of a source tree
 NEEDED = ("machine", "date", "command", "records")
 
 

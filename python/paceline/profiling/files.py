@@ -130,8 +130,11 @@ def shorten(folder):
             content += file.read(kept * record_bytes)
             if fields[12]:
                 short = path.with_suffix(".short")
-                short.write_bytes(content)
-                short.replace(path)
+                try:
+                    short.write_bytes(content)
+                    short.replace(path)
+                finally:
+                    short.unlink(missing_ok=True)
 
 
 def _checked(path):
