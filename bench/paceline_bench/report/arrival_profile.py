@@ -9,7 +9,7 @@ from paceline_bench.report.lines import Figure
 
 KEPT = measured.RESULTS / "ddp"  # a profile, and a file with its origin in words
 OWN = ("`paceline profile --out profile -- torchrun --nproc-per-node 2 train.py`, or the same with "
-       "an MPI program, records your own; --profile profile shows it.")
+       "an MPI program, records your own; `--profile profile` shows it.")
 ABOUT = {
     "figure 2": "Shares of the ranks' calls, and of their time in collectives.",
     "figure 3": "Small messages go to 1 KiB, medium ones to 64 KiB, as published.",
@@ -25,8 +25,10 @@ def figures(profile):
     read = calls.read(profile or KEPT)
     summary = summarise(read)
     where = f"measured, {read.ranks} ranks on {summary.nodes} nodes"
-    origin = "" if profile else f" {(KEPT / 'origin').read_text().strip()} {OWN}"
-    found = [Figure(name, f"{title}; {where}", ABOUT[name] + origin, (), picture=picture)
+    about = dict(ABOUT)
+    if not profile:
+        about["figure 2"] += f" {(KEPT / 'origin').read_text().strip()} {OWN}"
+    found = [Figure(name, f"{title}; {where}", about[name], (), picture=picture)
              for name, title, picture in document.figures(summary)]
     for name, title, rows in document.tables(summary):
         cells = tuple((said, number(worst), number(average)) for said, worst, average in rows)

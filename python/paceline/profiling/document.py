@@ -14,9 +14,9 @@ NAMES = {"all": "All message sizes", "small": "Small messages", "medium": "Mediu
 def figures(found, collective="allreduce"):
     """[(name, title, SVG)] of figures 2, 3 and 4; without those that there is nothing for."""
     parts = [
-        ("figure 2", "Frequency of collectives, and what they are of the time in collectives",
+        ("figure 2", "Collectives: shares of all calls and of the time in calls",
          pictures.shares(found)),
-        ("figure 3", f"Frequency of sizes of {collective}, and what they are of its time",
+        ("figure 3", f"Sizes of {collective}: shares of its calls and of its time",
          pictures.sizes(found, collective)),
         ("figure 4", f"Worst and average imbalance factors of {collective}, call by call",
          pictures.invocations(found, collective)),
