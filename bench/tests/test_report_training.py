@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -159,7 +160,7 @@ def test_a_page_with_verdicts_on_top(tmp_path, capsys, monkeypatch):
     assert cli.main(["report", "training", "--html", str(html), "--measured", str(campaign)]) == 0
     page = html.read_text()
     assert page.index("<h2>Figure 8") < page.index("class=\"claims\"") < page.index("<h2>Figure 9")
-    assert "DDP&#39;s buckets, 8 ranks" in page or "DDP's buckets, 8 ranks" in page
+    assert re.search(r"DDP(&#39;|')s buckets, \d+ ranks", page)
     with html.with_suffix(".csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert {(row["figure"], row["kind"]) for row in rows} == {

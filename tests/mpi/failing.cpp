@@ -124,7 +124,7 @@ std::string late_behind(const Ranks& ranks) {
 // and what is still under way disturbs nobody.
 std::string given_up(const Ranks& ranks) {
   if (ranks.ranks == 1) return {};
-  WorldConfig config = over_mpi(ranks, ranks.rank == 1 ? 20000 : 500);
+  WorldConfig config = over_mpi(ranks, 20000);
   config.mpi.chunk_bytes = 64u << 10;
   Communicator world = ranks.join(config);
   Communicator other = world.dup();
@@ -133,6 +133,7 @@ std::string given_up(const Ranks& ranks) {
     Call call = allreduce_of(data);
     call.algorithm = "ring";
     if (ranks.rank == 1) sleep(2);
+    else call.timeout_ms = 500;
     const std::string bad = expect_fault(Fault::timeout, {"has waited"}, [&] { world.run(call); });
     if (!bad.empty()) return bad;
     std::fill(data.begin(), data.end(), -1e30f);
@@ -142,7 +143,6 @@ std::string given_up(const Ranks& ranks) {
     Case c{Collective::allreduce, "ring", ranks.ranks, n};
     Buffers<float> buffers(c, ranks.rank);
     Call call = buffers.call();
-    call.timeout_ms = 20000;
     other.run(call);
     if (std::string bad = buffers.check(); !bad.empty()) return bad;
   }

@@ -10,6 +10,7 @@
 
 #include "base/random.hpp"
 #include "runtime/call.hpp"
+#include "transport/mpi/streams.hpp"
 #include "transport/mpi/transport.hpp"
 #include "world/mpi_net.hpp"
 #include "world/worlds.hpp"
@@ -59,6 +60,12 @@ class Pair {
     Message& m = add(received_, bytes);
     describe(m.transfer, 0, call, int(number), priority);
     ranks_[1]->recv(m.transfer);
+  }
+  // Gives up all that was sent. Returns the seconds that the sender waited.
+  double give_up() {
+    const double begun_s = net_.now_s;
+    for (Message& m : sent_) ranks_[0]->cancel(m.transfer);
+    return net_.now_s - begun_s;
   }
   bool has(std::size_t place) const { return received_[place].transfer.done; }   // of a receive
   bool has_left(std::size_t number) const { return sent_[number].transfer.done; }
@@ -308,6 +315,26 @@ TEST_CASE("streams: an urgent one that nobody receives yet holds nothing up") {
     pair.receive(3, 2, 5);
     CHECK(pair.ends());
   }
+}
+
+TEST_CASE("streams: those that are given up together wait once for a peer that reads nothing") {
+  constexpr std::size_t kSent = 6;
+  int waits = 0;
+  for (std::uint64_t seed = 1; seed <= 20 * seeds(); ++seed) {
+    CAPTURE(seed);
+    Pair pair(seed);
+    Random random(seed);
+    const auto call_of = [](std::size_t i) { return std::uint32_t(i) + (i % 2 ? kElsewhere : 1); };
+    for (std::size_t i = 0; i < kSent; ++i) pair.send(call_of(i), 0, 30 * kChunk);
+    pair.step(int(random.below(60)));
+    for (std::size_t i = 0; i < kSent; ++i)
+      if (random.below(2)) pair.receive(i, call_of(i), 0, 30 * kChunk);
+    pair.step(int(random.below(60)));
+    const double took_s = pair.give_up();
+    CHECK(took_s < mpi::Streams::kLetGoS + 1);
+    waits += took_s > mpi::Streams::kLetGoS;
+  }
+  CHECK(waits > 10);
 }
 
 }  // namespace

@@ -241,10 +241,12 @@ bool Streams::advance(Leftover& leftover) {
 
 // Waits until MPI has let go of chunks in a caller's buffer, since their peer is at work on them.
 // Returns the number that was not cancelled. Goes on receiving, since peers may wait for this rank
-// meanwhile.
+// meanwhile. Messages that are given up together share the time: until then this rank answers no
+// peer.
 std::uint32_t Streams::settle(std::vector<int>& messages, int peer, double most_s) {
   std::uint32_t moved = 0;
-  const double give_up_s = port_.now_s() + most_s;
+  if (settles_since_s_ == 0) settles_since_s_ = port_.now_s();
+  const double give_up_s = settles_since_s_ + most_s;
   while (true) {
     std::vector<int> asked = messages;
     pending_receives(asked);
@@ -339,6 +341,7 @@ bool Streams::progress_receives() {
 
 bool Streams::progress() {
   bool moved = false;
+  settles_since_s_ = 0;
   for (Stream& s : out_) moved |= advance_send(s);
   for (Stream& s : out_) start_sends(s);  // after all advances: the first in order goes first
   std::erase_if(out_, [](const Stream& s) { return s.is_over(); });

@@ -155,6 +155,7 @@ class Streams {
   Pool pool_;
   Failed failed_;
   std::vector<Tags> tags_;  // by peer
+  double settles_since_s_ = 0;   // 0: progress() came after the last settle()
   std::vector<Order> moved_;   // by peer: the stream of which a chunk has moved last
   std::vector<Stream> out_, in_;   // out_: in the order in which they go (goes_before)
   std::vector<Leftover> leftovers_;

@@ -101,7 +101,7 @@ def check_refusal(comm):
     """Where there are no nodes to speak of, who asks for their algorithms is told."""
     for collective in COLLECTIVES:
         for algorithm in () if SHARED else BY_NODES[collective]:
-            raises(RefusalError, f"{collective}/{algorithm}: it wants several nodes, of which one",
+            raises(RefusalError, f"{collective}/{algorithm}: it needs several nodes, at least one",
                    lambda: call(comm, collective, numpy.zeros(comm.size), 0, False,
                                 algorithm=algorithm))
     if SHARED:  # equal on all ranks, also where a rank is alone on its node
