@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,15 @@ struct Key {
   bool signal = false;
   std::int32_t seq = 0;  // message of this operation, pair and lane
   auto operator<=>(const Key&) const = default;
+};
+
+// Keys of a communicator's messages: of all its calls, or of one.
+struct KeyRange {
+  std::uint64_t context = 0;
+  std::optional<std::uint32_t> number = std::nullopt;
+  bool has(const Key& key) const {
+    return key.context == context && key.number == number.value_or(key.number);
+  }
 };
 
 struct Part {
@@ -108,9 +118,10 @@ class Transport {
   // Rate of a link between nodes, as far as is known. Ranks may be told different rates.
   virtual void expect_rate(double) {}
 
-  // Visits messages that came before their receive; a starting operation compares itself with them.
-  virtual void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const = 0;
+  // Visits messages with these keys that came before their receive; a starting operation compares
+  // itself with those of its call.
+  using Visit = std::function<void(int peer, const Key&, const Fingerprint&)>;
+  virtual void unexpected(const KeyRange& of, const Visit& visit) const = 0;
   // Throws away such messages of a communicator that this rank has closed, and gives their senders
   // the room back. A transport whose messages take no room need not.
   virtual void forget(std::uint64_t) {}

@@ -80,9 +80,8 @@ class FaultyTransport : public Transport {
     moved_ |= below_->progress();
     return moved_;
   }
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
-    below_->unexpected(visit);
+  void unexpected(const KeyRange& of, const Visit& visit) const override {
+    below_->unexpected(of, visit);
   }
   void abort(int peer, std::uint64_t context, const std::string& why) override {
     below_->abort(peer, context, why);

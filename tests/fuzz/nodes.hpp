@@ -87,10 +87,10 @@ class SlowTransport : public Transport {
     }
     return below_->progress() || moved;
   }
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
-    for (const Header& header : early_) visit(header.from, header.key, header.fingerprint);
-    below_->unexpected(visit);
+  void unexpected(const KeyRange& of, const Visit& visit) const override {
+    for (const Header& header : early_)
+      if (of.has(header.key)) visit(header.from, header.key, header.fingerprint);
+    below_->unexpected(of, visit);
   }
   void abort(int peer, std::uint64_t context, const std::string& why) override {
     below_->abort(peer, context, why);

@@ -159,12 +159,11 @@ class LoopTransport : public Transport {
     return moved || !notices.empty();
   }
 
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
+  void unexpected(const KeyRange& of, const Visit& visit) const override {
     const std::lock_guard lock(net_.mutex_);
     for (int peer = 0; peer < net_.ranks_; ++peer)
       for (const Message& m : net_.inbox_[std::size_t(rank_)][std::size_t(peer)].messages)
-        if (m.seen) visit(peer, m.key, m.fingerprint);
+        if (m.seen && of.has(m.key)) visit(peer, m.key, m.fingerprint);
   }
 
   void abort(int peer, std::uint64_t context, const std::string& why) override {

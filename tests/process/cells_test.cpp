@@ -147,7 +147,7 @@ TEST_CASE("tokens: one of a message that was given up is not reused before it is
   CHECK(tokens.find(first) == &stays);
   CHECK(tokens.places() < 100);
   const std::uint32_t again = tokens.add(&goes);
-  tokens.drop(&goes);   // answered: nothing more comes for it
+  tokens.drop(again);   // answered: nothing more comes for it
   CHECK(tokens.add(&goes) == again);
 }
 

@@ -22,8 +22,7 @@ struct Recorder : Transport {
   void recv(Transfer& t) override { received.push_back(&t); }
   void cancel(Transfer& t) override { cancelled.push_back(&t); }
   bool progress() override { return false; }
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>&) const override {}
+  void unexpected(const KeyRange&, const Visit&) const override {}
   void abort(int, std::uint64_t, const std::string&) override {}
   void leave(Leaving) override {}
   void check_peers() override {}

@@ -181,8 +181,7 @@ TEST_CASE("stores hand over what was set, and name what was not") {
 }
 
 struct Early {
-  Key key;
-  Fingerprint fingerprint;
+  int what = 0;
 };
 
 TEST_CASE("messages match by their key, whichever side comes first") {
@@ -193,14 +192,37 @@ TEST_CASE("messages match by their key, whichever side comes first") {
   Early found;
   CHECK_FALSE(matcher.post(a, found));
   CHECK(matcher.take(b.key) == nullptr);
-  matcher.keep({b.key, {}});
+  matcher.keep(b.key).what = 7;
   CHECK(matcher.post(b, found));
-  CHECK(found.key == b.key);
+  CHECK(found.what == 7);
   CHECK(matcher.take(a.key) == &a);
   CHECK(matcher.take(a.key) == nullptr);
   CHECK_FALSE(matcher.post(a, found));
   matcher.cancel(a);
   CHECK(matcher.take(a.key) == nullptr);
+}
+
+TEST_CASE("early messages are found by their call, and by their communicator") {
+  Matcher<Early> matcher;
+  for (const std::uint64_t context : {5, 6, 7})
+    for (const std::uint32_t number : {0u, 1u, 2u, 0xffffffffu})
+      for (const std::int32_t seq : {-1, 0, 3}) matcher.keep({context, number, 2, true, seq});
+  const auto count = [&](const KeyRange& calls) {
+    int found = 0;
+    matcher.visit(calls, [&](const Key& key, const Early&) {
+      CHECK(calls.has(key));
+      ++found;
+    });
+    return found;
+  };
+  CHECK(count({6, 1}) == 3);
+  CHECK(count({6, 0xffffffffu}) == 3);
+  CHECK(count({6, 3}) == 0);
+  CHECK(count({6}) == 12);
+  CHECK(count({8}) == 0);
+  matcher.drop_early([](const Key& key, const Early&) { return key.number == 1; });
+  CHECK(count({6, 1}) == 0);
+  CHECK(count({6}) == 9);
 }
 
 TEST_CASE("whom a rank waits for is shown until it says anew what it is about") {

@@ -21,9 +21,8 @@ class PassedOn : public Transport {
   void recv(Transfer& transfer) override { below_->recv(transfer); }
   void cancel(Transfer& transfer) override { below_->cancel(transfer); }
   bool progress() override { return below_->progress(); }
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
-    below_->unexpected(visit);
+  void unexpected(const KeyRange& of, const Visit& visit) const override {
+    below_->unexpected(of, visit);
   }
   void forget(std::uint64_t context) override { below_->forget(context); }
   void abort(int peer, std::uint64_t context, const std::string& why) override {

@@ -114,10 +114,9 @@ bool ActiveOps::start(const std::shared_ptr<ActiveOp>& active, const void* input
   launch(*active, input, output, fingerprint);
   if (is_alone && state_.active.empty() && ends_at_once(*active)) return false;
   track(active);
-  const std::uint64_t context = active->group->context;
-  const std::uint32_t number = active->operation->number();
-  state_.transport->unexpected([&](int peer, const Key& key, const Fingerprint& theirs) {
-    if (key.context == context && key.number == number) failures_.compare(peer, key, theirs);
+  const KeyRange own{active->group->context, active->operation->number()};
+  state_.transport->unexpected(own, [&](int peer, const Key& key, const Fingerprint& theirs) {
+    failures_.compare(peer, key, theirs);
   });
   // The new call sends before older calls go on, since peers wait for its messages.
   if (!failures_.is_pending()) active->operation->advance(*state_.transport);

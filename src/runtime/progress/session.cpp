@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -133,8 +134,8 @@ bool Session::is_called(const Group& group) {
   progress();
   if (!group.broken.empty()) throw Error(group.fault, failures_.reason(group));
   bool found = false;
-  state_.transport->unexpected([&](int, const Key& key, const Fingerprint&) {
-    found |= key.context == group.context && static_cast<std::int32_t>(key.number - group.last) > 0;
+  state_.transport->unexpected({group.context}, [&](int, const Key& key, const Fingerprint&) {
+    found |= static_cast<std::int32_t>(key.number - group.last) > 0;
   });
   if (group.shm && group.shm->is_called()) found = true;
   return found;
@@ -183,22 +184,21 @@ void Session::start(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Ac
 // The call is counted before it begins, since a callback may make another one.
 bool Session::run_again(CallCache& recent, const Asked& asked) {
   state_.check_owner();
+  std::optional<ProgressThread::Waiting> waiting;   // ends without the lock
   std::unique_lock lock(state_.mutex);
   const CallCache::Entry* entry = recent.find(asked);
   const std::shared_ptr<ActiveOp>* const found = entry ? entry->free_operation() : nullptr;
   if (!found) return false;
-  std::shared_ptr<ActiveOp> active;
-  if (ops_.can_run_through(**found)) {
-    recent.count(asked.call);
-    (*found)->take(asked.call);
-    ops_.run_through(*found, asked.call.input, asked.call.output, entry->fingerprint);
-    if ((*found)->operation->done()) return true;
-    active = *found;
-  }
+  const Call& call = asked.call;
+  recent.count(call);
+  (*found)->take(call);
+  const bool runs_through = ops_.can_run_through(**found);
+  if (runs_through) ops_.run_through(*found, call.input, call.output, entry->fingerprint);
+  else waiting.emplace(thread_);
+  if (runs_through && (*found)->operation->done()) return true;
+  const std::shared_ptr<ActiveOp> active = *found;   // a callback may change the entry
+  if (!runs_through) start(lock, active, call.input, call.output, entry->fingerprint);
   lock.unlock();
-  const ProgressThread::Waiting waiting(thread_);
-  if (!active) active = start_again(recent, asked, nullptr);
-  if (!active) return false;
   wait_on(*active);
   return true;
 }

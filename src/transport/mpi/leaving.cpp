@@ -42,7 +42,7 @@ void MpiTransport::leave(Leaving why) {
     const Peer& peer = peers_[std::size_t(p)];
     if (p != rank() && !peer.closed) post(p, goodbye);
     if (peer.left_s > 0 && !peer.closed) tell(p, Kind::bye);
-    for (const Early& e : peer.matcher.early())
+    for (const auto& [key, e] : peer.matcher.early())
       if (e.header.kind == Kind::stream)  // its sender waits until it is received
         streams_.receive(nullptr, p, e.header.tag, e.header.total, e.header.chunks);
   }

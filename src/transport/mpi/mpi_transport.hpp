@@ -43,8 +43,7 @@ class MpiTransport : public Transport {
   bool is_quiet() override { return true; }   // it shares no memory
   void expect_rate(double bytes_per_s) override { streams_.expect_rate(bytes_per_s); }
   void forget(std::uint64_t context) override;
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override;
+  void unexpected(const KeyRange& of, const Visit& visit) const override;
   void abort(int to, std::uint64_t context, const std::string& why) override;
   void leave(Leaving why) override;
   void check_peers() override;

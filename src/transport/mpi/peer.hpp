@@ -17,7 +17,6 @@ inline constexpr double kAskAgainS = 1;   // between two questions what a peer i
 inline constexpr double kAnswerS = 0.25;  // a peer that waits, too, answers in some milliseconds
 
 struct Early {
-  Key key;
   Fingerprint fingerprint;
   Header header;
   Buffer memory;  // of an eager message
@@ -50,7 +49,7 @@ struct Peer {
   };
   Before before(const Order& stream) const {
     Before found = Before::nobody;
-    for (const Early& e : matcher.early()) {
+    for (const auto& [key, e] : matcher.early()) {
       if (e.header.kind != Kind::stream) continue;
       const Order other = order_of(e.header, e.place);
       const bool is_first = goes_before(other, stream);

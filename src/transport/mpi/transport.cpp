@@ -148,11 +148,12 @@ bool MpiTransport::control(const Mailbox::Letter& letter) {
   const Header& h = letter.header;
   switch (h.kind) {
     case Kind::withdraw:   // without a receive so far: what was sent of it is thrown away
-      for (const Early& e : peer.matcher.early())
+      for (const auto& [key, e] : peer.matcher.early())
         if (e.header.kind == Kind::stream && e.header.tag == h.tag)
           streams_.receive(nullptr, letter.from, h.tag, h.total, h.chunks);
-      peer.matcher.drop_early(
-          [&](const Early& e) { return e.header.kind == Kind::stream && e.header.tag == h.tag; });
+      peer.matcher.drop_early([&](const Key&, const Early& e) {
+        return e.header.kind == Kind::stream && e.header.tag == h.tag;
+      });
       streams_.withdraw(letter.from, h.tag, h.chunks);
       return true;
     case Kind::want:
@@ -213,8 +214,8 @@ void MpiTransport::arrive(Mailbox::Letter& letter) {
   }
   Transfer* t = welcome ? peer.matcher.take(key) : nullptr;
   if (welcome && !t) {
-    peer.matcher.keep({key, fingerprint_of(h), h, is_stream ? nullptr : std::move(letter.memory),
-                       place});
+    peer.matcher.keep(key) = {fingerprint_of(h), h,
+                              is_stream ? nullptr : std::move(letter.memory), place};
     if (is_stream) streams_.look_again();
     mail_.give_back(std::move(letter.memory));
     return;
@@ -243,10 +244,10 @@ void MpiTransport::count_read(Peer& peer, int from, std::size_t bytes) {
   tell(from, Kind::credit);
 }
 
-void MpiTransport::unexpected(
-    const std::function<void(int, const Key&, const Fingerprint&)>& visit) const {
+void MpiTransport::unexpected(const KeyRange& of, const Visit& visit) const {
   for (int p = 0; p < ranks(); ++p)
-    for (const Early& e : peers_[std::size_t(p)].matcher.early()) visit(p, e.key, e.fingerprint);
+    peers_[std::size_t(p)].matcher.visit(
+        of, [&](const Key& key, const Early& e) { visit(p, key, e.fingerprint); });
 }
 
 void MpiTransport::forget(std::uint64_t context) {
@@ -254,8 +255,8 @@ void MpiTransport::forget(std::uint64_t context) {
   for (int p = 0; p < ranks(); ++p) {
     Peer& peer = peers_[std::size_t(p)];
     std::vector<std::pair<Header, std::uint64_t>> streams;
-    peer.matcher.drop_early([&](Early& e) {
-      if (e.key.context != context) return false;
+    peer.matcher.drop_early([&](const Key& key, Early& e) {
+      if (key.context != context) return false;
       if (e.header.kind == Kind::stream) {
         streams.emplace_back(e.header, e.place);
       } else {

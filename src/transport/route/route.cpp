@@ -41,10 +41,9 @@ class Route : public Transport {
     return far_->progress() || moved;
   }
 
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
-    near_->unexpected(visit);
-    far_->unexpected(visit);
+  void unexpected(const KeyRange& of, const Visit& visit) const override {
+    near_->unexpected(of, visit);
+    far_->unexpected(of, visit);
   }
   void forget(std::uint64_t context) override {
     near_->forget(context);

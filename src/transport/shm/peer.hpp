@@ -38,7 +38,6 @@ inline void copy_head(Cell64& to, const Cell64& from) {
 }
 
 struct Early {
-  Key key;
   Fingerprint fingerprint;
   bool request = false;
   std::uint64_t total = 0;
@@ -67,8 +66,13 @@ class Tokens {
     if (place >= table_.size() || table_[place].times != token >> kPlaceBits) return nullptr;
     return table_[place].transfer;
   }
-  void drop(const Transfer* t) { leave(t, 0); }
-  void retire(const Transfer* t) { leave(t, 1); }
+  // The transfer of this number is over.
+  void drop(std::uint32_t token) { leave(token & (kPlaces - 1), 0); }
+  // The other side may still answer.
+  void retire(const Transfer* t) {
+    for (std::uint32_t i = 0; i < table_.size(); ++i)
+      if (table_[i].transfer == t) leave(i, 1);
+  }
   std::size_t places() const { return table_.size(); }
 
  private:
@@ -79,13 +83,10 @@ class Tokens {
     std::uint32_t times = 0;
   };
 
-  void leave(const Transfer* t, std::uint32_t times) {
-    for (std::uint32_t i = 0; i < table_.size(); ++i) {
-      if (table_[i].transfer != t) continue;
-      table_[i].transfer = nullptr;
-      table_[i].times += times;
-      if (table_[i].times < kTimes) free_.push_back(i);   // else it is worn out
-    }
+  void leave(std::uint32_t place, std::uint32_t times) {
+    table_[place].transfer = nullptr;
+    table_[place].times += times;
+    if (table_[place].times < kTimes) free_.push_back(place);   // else it is worn out
   }
 
   std::vector<Place> table_;
@@ -109,6 +110,7 @@ struct Peer {
   Tokens requested;           // sends that wait for their grant
   Tokens granted;             // receives that are being streamed to
   std::uint64_t unread = 0;   // bytes of eager messages sent so far
+  std::uint64_t known_drained = 0;   // of these, as the peer has said: read only when it matters
   std::uint64_t drained = 0;  // bytes of eager messages matched so far, of this peer's
   bool gone = false;
   std::string heard;          // text so far of an abort that goes on in the next cells
@@ -134,8 +136,8 @@ struct Peer {
   }
 
   void enqueue(Transfer* t) {
-    const auto behind = [&](const Transfer* s) { return s->priority < t->priority; };
-    sends.insert(std::find_if(sends.begin(), sends.end(), behind), t);
+    const auto goes_first = [&](const Transfer* s) { return s->priority >= t->priority; };
+    sends.insert(std::find_if(sends.rbegin(), sends.rend(), goes_first).base(), t);
   }
   bool has_work() { return in.filled_cell() || !sends.empty() || !words.empty(); }
 };

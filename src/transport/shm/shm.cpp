@@ -92,12 +92,11 @@ class ShmTransport : public Transport {
   void recv(Transfer& t) override {
     const int p = at(t.peer);
     Peer& peer = peers_[std::size_t(p)];
-    Early early;
-    if (!peer.matcher.post(t, early)) return;
-    if (early.total != t.bytes) return listener_->misfits(t.peer, t.key, early.total, t.bytes);
-    if (early.request) return grant(p, peer, t, early.token);
-    deliver(t, early.data.data(), early.data.size());
-    drain(p, peer, early.data.size());
+    if (!peer.matcher.post(t, taken_)) return;
+    if (taken_.total != t.bytes) return listener_->misfits(t.peer, t.key, taken_.total, t.bytes);
+    if (taken_.request) return grant(p, peer, t, taken_.token);
+    deliver(t, taken_.data.data(), taken_.data.size());
+    drain(p, peer, taken_.data.size());
     t.done.store(true, std::memory_order_release);
   }
 
@@ -127,18 +126,18 @@ class ShmTransport : public Transport {
     return moved;
   }
 
-  void unexpected(
-      const std::function<void(int, const Key&, const Fingerprint&)>& visit) const override {
+  void unexpected(const KeyRange& of, const Visit& visit) const override {
     for (int p = 0; p < ranks_; ++p)
-      for (const Early& e : peers_[std::size_t(p)].matcher.early())
-        visit(names_[std::size_t(p)], e.key, e.fingerprint);
+      peers_[std::size_t(p)].matcher.visit(of, [&](const Key& key, const Early& e) {
+        visit(names_[std::size_t(p)], key, e.fingerprint);
+      });
   }
 
   void forget(std::uint64_t context) override {
     for (int p = 0; p < ranks_; ++p) {
       Peer& peer = peers_[std::size_t(p)];
-      peer.matcher.drop_early([&](const Early& e) {
-        const bool goes = e.key.context == context;
+      peer.matcher.drop_early([&](const Key& key, const Early& e) {
+        const bool goes = key.context == context;
         if (goes && !e.request) drain(p, peer, e.data.size());
         return goes;
       });
@@ -273,9 +272,7 @@ class ShmTransport : public Transport {
       return true;
     }
     t.token = kNoToken;
-    const std::uint64_t unread =
-        peer.unread - boxes_.drained(p, rank_).bytes.load(std::memory_order_relaxed);
-    if (t.bytes <= peer.out.cell_bytes() && unread <= kUnreadMost) {
+    if (t.bytes <= peer.out.cell_bytes() && may_send_at_once(p, peer)) {
       head(cell, CellKind::eager, t);
       cell.bytes = static_cast<std::uint32_t>(t.bytes);
       copy_out(t.parts, 0, Ring::payload(&cell), t.bytes);
@@ -287,6 +284,13 @@ class ShmTransport : public Transport {
     }
     peer.out.publish();
     return true;
+  }
+
+  // The line of drained() moves between two caches whenever it is read after a change.
+  bool may_send_at_once(int p, Peer& peer) const {
+    if (peer.unread - peer.known_drained > kUnreadMost)
+      peer.known_drained = boxes_.drained(p, rank_).bytes.load(std::memory_order_relaxed);
+    return peer.unread - peer.known_drained <= kUnreadMost;
   }
 
   // Takes what one peer has written.
@@ -308,7 +312,7 @@ class ShmTransport : public Transport {
         return arrive(p, peer, cell, bytes);
       case CellKind::grant:
         if (Transfer* t = peer.requested.find(cell.number)) {
-          peer.requested.drop(t);
+          peer.requested.drop(cell.number);
           t->granted = true;
           t->token = cell.token;
           peer.enqueue(t);
@@ -320,7 +324,7 @@ class ShmTransport : public Transport {
             return listener_->misfits(names_[std::size_t(p)], t->key, t->moved + bytes, t->bytes);
           deliver(*t, Ring::payload(&cell), bytes);
           if (t->moved < t->bytes) return;
-          peer.granted.drop(t);
+          peer.granted.drop(cell.token);
           t->done.store(true, std::memory_order_release);
         }
         return;
@@ -355,9 +359,12 @@ class ShmTransport : public Transport {
       if (!request) drain(p, peer, bytes);
       return;
     }
-    Early early{key, fingerprint, request, total, cell.token, {}};
-    if (!request) early.data.assign(Ring::payload(&cell), Ring::payload(&cell) + bytes);
-    peer.matcher.keep(std::move(early));
+    Early& early = peer.matcher.keep(key);
+    early.fingerprint = fingerprint;
+    early.request = request;
+    early.total = total;
+    early.token = cell.token;
+    early.data.assign(Ring::payload(&cell), Ring::payload(&cell) + (request ? 0 : bytes));
   }
 
   void drain(int p, Peer& peer, std::size_t bytes) {
@@ -382,6 +389,7 @@ class ShmTransport : public Transport {
   std::vector<int> at_;      // the other way round; -1: not here
   std::unique_ptr<ShmStaging> stages_;   // null: there is no room for any
   Listener* listener_ = nullptr;
+  Early taken_;   // the early message that was matched last
 };
 
 std::unique_ptr<Transport> make_shm(Bootstrap& meeting, const ShmConfig& config) {
