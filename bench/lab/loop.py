@@ -5,11 +5,14 @@
 
 Prints for every call the time from the last rank's entry until the last rank's exit, in times of
 what the message takes by --rate, and the first calls that named ranks; then the means of all calls
-and of the last 20. PACELINE_PREDICT=off names none.
+and of the last 20. PACELINE_PREDICT=off names none. With --gloo torch's all_reduce over gloo is
+timed instead.
 """
 
 import re
+import socket
 import time
+from pathlib import Path
 
 import click
 import numpy as np
@@ -18,14 +21,28 @@ import paceline
 from paceline.cli.common import Size
 
 
-def call(world, data, late_s):
+def gloo_of(world):
+    """An allreduce of an array over gloo, whose ranks meet in a file."""
+    import torch
+    from paceline_bench.train.libraries import start_gloo
+
+    file = Path("build/loop.gloo").resolve()
+    if world.rank == 0:
+        file.unlink(missing_ok=True)
+    world.barrier()
+    interface = next(name for _, name in socket.if_nameindex() if name != "lo")
+    group = start_gloo(file, world.rank, world.size, interface)
+    return lambda data: torch.distributed.all_reduce(torch.from_numpy(data), group=group)
+
+
+def call(world, allreduce, data, late_s):
     """Seconds of one call after its last entry, and the ranks that it named late."""
-    said = world.explain("allreduce", data)
+    said = world.explain("allreduce", data) if allreduce == world.allreduce else ""
     world.barrier()
     if world.rank == world.size - 1:
         time.sleep(late_s)
     entered = time.monotonic()
-    world.allreduce(data)
+    allreduce(data)
     times = np.empty(2 * world.size)
     world.allgather(np.array([entered, time.monotonic()]), times)
     named = re.search(r"taken for late: ([\d, ]+)", said)
@@ -37,12 +54,15 @@ def call(world, data, late_s):
 @click.option("--rate", default=200.0, show_default=True, help="Mbit/s of a node.")
 @click.option("--late", default=1.0, show_default=True, help="By so many times of the message.")
 @click.option("--calls", default=40, show_default=True)
-def main(size, rate, late, calls):
+@click.option("--gloo", is_flag=True)
+def main(size, rate, late, calls, gloo):
     """Print what every call took."""
     world = paceline.init()
     message_s = size / (rate * 1e6 / 8)
     data = np.ones(size // 4, dtype="float32")
-    took, named = zip(*(call(world, data, late * message_s) for _ in range(calls)), strict=True)
+    allreduce = gloo_of(world) if gloo else world.allreduce
+    took, named = zip(*(call(world, allreduce, data, late * message_s) for _ in range(calls)),
+                      strict=True)
     if world.rank:
         return
     took = [seconds / message_s for seconds in took]
