@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import sys
 import time
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from length import in_long
+from matplotlib.figure import Figure
 from paceline import cli
 from paceline.errors import UsageError
 from paceline.profiling.page import check_extra
@@ -137,11 +139,21 @@ def test_backticks_become_code_and_nothing_else_becomes_html():
 def test_bars_and_their_labels_have_the_unit_of_the_axis():
     line = lines.Line("a ring", lines.Model("a model", ""), (lines.Point(8, 1, 2e-3, 1e-3, 4e-3),))
     panel = lines.Panel(40 * "words ", "allreduce", (line,), {1: 1e-3})
-    picture = figures.picture_of(lines.Figure("", "", "", (panel,), drawn="bars"))
+    picture = Figure()
+    figures.draw(panel, "bars", picture)
     (axes,) = picture.axes
     assert axes.get_xlabel() == "time (ms)" and axes.patches[0].get_width() == pytest.approx(2)
     assert axes.get_yticklabels()[0].get_text() == "a ring\n2 ms, simulated"
     assert max(map(len, axes.get_title(loc="left").splitlines())) <= figures.TITLE_COLUMNS
+
+
+def test_each_panel_is_a_picture_of_its_own():
+    line = lines.Line("a ring", lines.Model("a model", "shm"), (lines.Point(8, 1, 2e-3),))
+    panels = [lines.Panel(title, "allreduce", (line,), {}) for title in ("one", "two", "three")]
+    html = page.render("", (), (lines.Figure("figure", "", "", panels, drawn="bars"),), "a.csv")
+    pictures = html.split("</svg>")[:-1]
+    titles = [re.findall(">(one|two|three)<", picture) for picture in pictures]
+    assert titles == [["one"], ["two"], ["three"]]
 
 
 def test_long_steps_are_announced_on_stderr(monkeypatch, capsys):

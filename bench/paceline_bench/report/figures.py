@@ -1,12 +1,12 @@
 """Figures as pictures: SVG by matplotlib. Lines differ by marker and dash as well as by colour."""
 
-import io
+import functools
 import itertools
 import math
 import textwrap
 
 from paceline import _core
-from paceline.profiling.pictures import COLOURS, SETTINGS
+from paceline.profiling.pictures import COLOURS, drawn
 from paceline.units import unit_of
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -14,7 +14,7 @@ DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
 HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
 BOUND = {"color": "#555555", "linestyle": (0, (6, 3)), "linewidth": 1.2, "zorder": 1}
 MARKED = (BOUND["linestyle"], ":", "-.")  # several marks of a panel
-PANEL_INCHES = (6.2, 4.0)
+PANEL_INCHES = (6.0, 4.0)
 TITLE_COLUMNS = 60
 
 
@@ -76,6 +76,9 @@ def draw_lines(axes, panel):
     axes.set_xlabel("ranks" if panel.over == "ranks" else "message")
     axes.set_ylabel("message / time (MB/s)")
     axes.set_ylim(bottom=0)
+    if axes.get_ylim()[1] > 1e5:
+        axes.set_ylabel("message / time (GB/s)")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1e3:g}")
 
 
 def draw_bars(axes, panel):
@@ -167,34 +170,19 @@ def line_end(lines):
     return max(line.points[0].high_s or line.points[0].seconds for line in lines)
 
 
-def picture_of(figure):
-    """Its panels two by two, as a picture of matplotlib."""
-    from matplotlib.figure import Figure
-
-    columns = min(2, len(figure.panels))
-    count = math.ceil(len(figure.panels) / columns)
-    picture = Figure(figsize=(PANEL_INCHES[0] * columns, PANEL_INCHES[1] * count),
-                     layout="constrained")
-    grid = picture.subplots(count, columns, squeeze=False)
-    for axes, panel in itertools.zip_longest(grid.flat, figure.panels):
-        if panel is None:
-            axes.axis("off")
-            continue
-        axes.set_title("\n".join(textwrap.wrap(panel.title, TITLE_COLUMNS)), loc="left")
-        axes.grid(axis="x" if figure.drawn == "bars" else "y", color="#dddddd", linewidth=0.7)
-        axes.set_axisbelow(True)
-        DRAWN[figure.drawn](axes, panel)
-        if axes.get_legend_handles_labels()[1]:
-            axes.legend(fontsize=7.5, loc="upper center", ncols=2, frameon=False, handlelength=4,
-                        bbox_to_anchor=(0.5, -0.16 if figure.drawn == "bars" else -0.28))
-    return picture
+def draw(panel, kind, picture):
+    """Draws the panel into a picture of matplotlib."""
+    axes = picture.subplots()
+    axes.set_title("\n".join(textwrap.wrap(panel.title, TITLE_COLUMNS)), loc="left")
+    axes.grid(axis="x" if kind == "bars" else "y", color="#dddddd", linewidth=0.7)
+    axes.set_axisbelow(True)
+    DRAWN[kind](axes, panel)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(fontsize=7.5, loc="upper center", ncols=2, frameon=False, handlelength=4,
+                    bbox_to_anchor=(0.5, -0.16 if kind == "bars" else -0.28))
 
 
 def to_svg(figure):
-    """The same as an SVG element, without a date: the same figure gives the same text."""
-    from matplotlib import rc_context
-
-    text = io.StringIO()
-    with rc_context(SETTINGS):
-        picture_of(figure).savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue()[text.getvalue().index("<svg"):]
+    """An SVG for each panel, so that a page shows as many beside each other as it has room for."""
+    return "".join(drawn(functools.partial(draw, panel, figure.drawn), PANEL_INCHES)
+                   for panel in figure.panels)

@@ -37,8 +37,8 @@ def render(title, about, parts, csv_name, sources=(), rows=()):
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"code": code, "number": number}
     models, records = origins(parts)
-    drawn = [(figure, figures.to_svg(figure) if figure.panels else figure.picture,
-              table_of(figure)) for figure in parts]
+    drawn = [(figure, figures.to_svg(figure) or figure.picture, table_of(figure))
+             for figure in parts]
     first = next((at for at, (_, picture, _) in enumerate(drawn) if picture), 0)
     return environment.get_template("page.html").render(
         title=title, about=about, sources=sources, rows=rows, csv=csv_name, models=models,
