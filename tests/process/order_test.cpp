@@ -1,6 +1,9 @@
 // Ranks that pass the same values in another order do not go on with wrong data.
+#include <chrono>
+#include <thread>
 #include <vector>
 
+#include "bootstrap/join.hpp"
 #include "process/ranks.hpp"
 
 using namespace paceline;
@@ -12,6 +15,14 @@ namespace {
 
 // Which way messages travel decides where fingerprints meet: through stages, or in headers.
 const std::vector<std::string> kWays{"", "ring"};
+
+int own_rank = 0;   // of this process
+
+// As slow as one whose thread waits for Python's lock.
+std::string call_site() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  return str("place ", own_rank);
+}
 
 }  // namespace
 
@@ -55,4 +66,32 @@ TEST_CASE("a subgroup whose ranks are in another order is an error on both") {
         });
     CHECK_MESSAGE(bad.empty(), way, ": ", bad);
   }
+}
+
+TEST_CASE("all threads of a rank name its call site, not only the one that tells it") {
+  const std::string bad = run_ranks(2, 30, [](int rank, const std::string& folder) -> std::string {
+    WorldConfig config;
+    config.rank = own_rank = rank;
+    config.ranks = 2;
+    config.timeout_ms = 5000;
+    config.call_site = call_site;
+    Communicator world = join_world(std::make_shared<FileStore>(folder), config);
+    std::vector<float> in(8), first(8), second(8);
+    Call call{.collective = Collective::allreduce, .type = Type::f32, .op = Op::sum};
+    call.input = in.data();
+    call.count = rank == 0 ? 7 : 8;
+    call.output = first.data();
+    Request one = world.start(call);
+    call.output = second.data();
+    std::string meanwhile;
+    std::thread other([&] {
+      meanwhile = expect_fault(Fault::mismatch, {str("rank ", rank, " at place ", rank)},
+                               [&] { world.start(call).wait(); });
+    });
+    const std::string bad = expect_fault(
+        Fault::mismatch, {str("rank ", rank, " at place ", rank)}, [&] { one.wait(); });
+    other.join();
+    return bad + meanwhile;
+  });
+  CHECK_MESSAGE(bad.empty(), bad);
 }

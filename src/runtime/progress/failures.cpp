@@ -262,16 +262,20 @@ void Failures::tell_all(const Group& group, const std::string& what) {
 
 // The thread that is about to raise the error calls this without the lock, since only its own stack
 // shows its call site. The first such thread speaks for its rank: it marks the rank by an empty
-// string in call_sites.
+// string in call_sites. Others wait until it knows.
 void Failures::exchange_call_sites(Group& group, std::string_view when) {
   if (group.ranks.size() < 2) return;
   const int me = state_.rank();
+  bool speaks = false;
   {
     const std::lock_guard lock(state_.mutex);
     if (group.broken.empty() || group.fault == Fault::usage) return;
     if (!state_.config.call_site && group.labels.empty()) return;
-    if (!group.call_sites.try_emplace(me).second) return;
+    speaks = group.call_sites.try_emplace(me).second;
+    if (!speaks && !group.asks_call_sites) return;
+    group.asks_call_sites = true;
   }
+  if (!speaks) return await_call_sites([&] { return !group.asks_call_sites; });
   // config.call_site() may wait for Python's GIL, so it is called without the lock.
   std::string here = state_.config.call_site ? state_.config.call_site() : "";
   {
@@ -279,26 +283,34 @@ void Failures::exchange_call_sites(Group& group, std::string_view when) {
     if (!group.labels.empty()) here += (here.empty() ? "" : ", in ") + group.labels;
     if (here.empty()) {   // this thread has none, as the progress thread; another one may have
       group.call_sites.erase(me);
+      group.asks_call_sites = false;
       return;
     }
     here = one_line(here);
     group.call_sites[me] = str(here, when);
     tell_all(group, kCallSite + group.call_sites[me]);
   }
-  const auto is_heard = [&](int rank) {
-    return group.call_sites.contains(rank) || state_.is_gone(rank);
-  };
+  await_call_sites([&] {
+    return std::ranges::all_of(group.ranks, [&](int rank) {
+      return group.call_sites.contains(rank) || state_.is_gone(rank);
+    });
+  });
+  const std::lock_guard lock(state_.mutex);
+  group.asks_call_sites = false;
+  amend_record(group, here);
+}
+
+// Drives the transport until `is_over()`, which has the lock, but for a moment only.
+void Failures::await_call_sites(const std::function<bool()>& is_over) {
   for (const double begun_s = now_s(); now_s() - begun_s < kCallSitesS;) {
     {
       const std::lock_guard lock(state_.mutex);
       state_.transport->check_peers();
       driver_.progress();
-      if (std::ranges::all_of(group.ranks, is_heard)) break;
+      if (is_over()) return;
     }
     state_.transport->rest(kPollUs, [] { return false; });
   }
-  const std::lock_guard lock(state_.mutex);
-  amend_record(group, here);
 }
 
 // Returns a sentence with the call sites that a broken group's ranks have sent. Ranks at the same

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,6 +72,7 @@ class Failures {
   void tell_all(const Group& group, const std::string& what);
   // Sends this rank's call site to the others, with `when` behind it, and waits for theirs.
   void exchange_call_sites(Group& group, std::string_view when = "");
+  void await_call_sites(const std::function<bool()>& is_over);
   std::string call_sites_of(const Group& group) const;
   void keep_record(const std::string& reason);   // writes it to WorldConfig::record_dir, if set
   void amend_record(const Group& group, const std::string& call_site);   // adds it

@@ -53,6 +53,7 @@ struct Group {
   bool closed = false;               // no new calls; requests may be under way, or held
   std::string labels;                // of the calls that were under way when it broke
   std::map<int, std::string> call_sites;   // of each rank of the world when the group broke
+  bool asks_call_sites = false;      // a thread tells this rank's, and waits for the peers'
   std::unique_ptr<ShmChannels> shm;   // to its ranks on this node; null: they share no memory
   bool one_node = false;              // `shm` reaches all its ranks
   std::array<EntryBook, 2> entry_books;   // of calls that may go by arrival, by channel of `shm`
