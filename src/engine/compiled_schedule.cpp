@@ -155,6 +155,8 @@ CompiledSchedule resolve(std::shared_ptr<const Schedule> schedule, const Layout&
   bound.mixed = has_mates(*bound.schedule);
   Binder binder(bound, layout, peers);
   for (const Step& step : bound.schedule->steps) binder.add(step);
+  for (const Piece& unit : layout.output)
+    if (bound.schedule->single_copy) bound.message_bytes += unit.count * size_of(type);
   return bound;
 }
 

@@ -50,6 +50,7 @@ struct CompiledSchedule {
   std::size_t notes_at = 0;   // mixed: offset of the shown notes in the staging buffer
   std::size_t scratch_bytes = 0;
   std::size_t staging_bytes = 0;   // mixed: the part of scratch in the staging buffer
+  std::size_t message_bytes = 0;   // single copies: of the whole broadcast
   std::vector<CompiledStep> steps;
   std::vector<Stretch> stretches;
   std::vector<Place> places;

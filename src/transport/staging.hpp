@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,7 +33,9 @@ static_assert(sizeof(FlagLine) == 64 && std::atomic<std::uint64_t>::is_always_lo
 // Slot of a line in a call in which the system copies between the ranks' buffers: the addresses of
 // the owner's buffers, whether peers may still touch them, and the peer whose buffer it writes to.
 struct ExportedBuffers {
-  std::atomic<std::uint64_t> input, output, is_open;
+  // kRefused: peers may, but the system has refused the owner a copy.
+  enum State : std::uint64_t { kClosed, kOpen, kRefused };
+  std::atomic<std::uint64_t> input, output, state;
   std::atomic<std::uint64_t> inside;   // 1 + the peer's position; 0: none
 };
 static_assert(sizeof(ExportedBuffers) == sizeof(FlagLine::slot));
@@ -107,6 +110,9 @@ struct PeerCopy {
   std::uint64_t there = 0;
   std::byte* here = nullptr;
   std::size_t bytes = 0;
+
+  // True for an errno that says that the system lets this rank make no copies with the peer.
+  static bool is_refusal(int error) { return error == EPERM || error == ENOSYS; }
 };
 
 class StagingBuffers {

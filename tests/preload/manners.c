@@ -130,12 +130,24 @@ static void finalize(void) {
   MPI_Comm_set_attr(MPI_COMM_SELF, after, NULL);
 }
 
+/* A message long enough for copies from one rank's memory to another's. */
+static void send_to_all(int root) {
+  static unsigned char data[4 << 20];
+  for (int i = 0; i < (int)sizeof data; ++i) data[i] = rank == root ? (unsigned char)(i / 7) : 0;
+  MPI_Bcast(data, sizeof data, MPI_BYTE, root, MPI_COMM_WORLD);
+  for (int i = 0; i < (int)sizeof data; ++i)
+    need(data[i] == (unsigned char)(i / 7), "a wrong byte of a long broadcast");
+}
+
 /* A rank that gives its privileges up: what is there goes on, and so does what is made later. */
 static void user(void) {
   MPI_Comm same;
   sum_over(MPI_COMM_WORLD, 1);
+  for (int root = 0; root < size; ++root) send_to_all(root);
   if (rank == size - 1) need(setuid(65534) == 0, "no other user");
   need(sum_over(MPI_COMM_WORLD, 1) == size, "wrong sum after setuid");
+  for (int turn = 0; turn < 2; ++turn)
+    for (int root = 0; root < size; ++root) send_to_all(root);
   for (int i = 0; i < 3; ++i) {
     MPI_Comm_dup(MPI_COMM_WORLD, &same);
     make_joined(same);

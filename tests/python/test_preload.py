@@ -198,7 +198,7 @@ def test_a_rank_may_change_its_user(name):
     status, said = run(mpi, 2, built(mpicc), compiled(mpicc, "manners"), "user")
     assert status == 0 and said.count(": user ok") == 2, said
     assert "this rank has changed its user (setuid)" in said, said
-    assert served(said)["Allreduce"] == (2, 3), said
+    assert served(said)["Allreduce"] == (2, 3) and served(said)["Bcast"] == (6, 0), said
 
 
 def test_a_rank_that_its_mpi_keeps_busy_does_not_sleep():

@@ -55,6 +55,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
   std::uint32_t together = 1;
   for (const Item& item : items_) together = std::max(together, item.last - item.first);
   targets_.resize(together);
+  if (s.single_copy) sent_ = std::vector<Transfer>(static_cast<std::size_t>(s.problem.ranks));
   swaps_ = s.problem.ranks == 2 && slot_bytes_ > 0 && !positions_ &&
            !has_root(s.problem.collective);
 }
@@ -112,12 +113,15 @@ void LoadStoreOperation::begin() {
   if (entered_) base_[2] = shm_->slot(shm_->rank(), call_);
   next_ = 0;
   waits_for_ = -1;
+  for (Transfer& message : sent_) message.done.store(true, std::memory_order_relaxed);
   begun_ = is_paused_ = false;
   mismatch_.reset();
   barred_.reset();
 }
 
-void LoadStoreOperation::cancel(Transport&) {
+void LoadStoreOperation::cancel(Transport& transport) {
+  for (Transfer& message : sent_)
+    if (!message.done.load(std::memory_order_acquire)) transport.cancel(message);
   if (schedule().single_copy && entered_) attached_.withdraw();
 }
 
@@ -155,6 +159,7 @@ bool LoadStoreOperation::advance(Transport& transport) {
     begun_ = false;
     worked += item.bytes;
   }
+  if (schedule().single_copy && !has_sent(transport)) return next_ > before;
   if (positions_) positions_->leave();
   if (shm_->leave(call_)) transport.wake_peers(*channel_.ranks);
   complete();
@@ -191,6 +196,37 @@ bool LoadStoreOperation::copy_singly(const Item& item) {
   }
   waits_for_ = -1;
   return true;
+}
+
+// After the last meeting. The root sends the message to each peer with which a copy was refused.
+bool LoadStoreOperation::has_sent(Transport& transport) {
+  const Problem& pb = schedule().problem;
+  const bool is_first = next_ == items_.size();
+  if (is_first) ++next_;
+  for (int peer = 0; peer < pb.ranks; ++peer) {
+    const bool pairs = peer != pb.rank && (pb.rank == pb.root || peer == pb.root);
+    if (is_first && pairs && attached_.is_refused(peer)) send_instead(peer, transport);
+  }
+  const auto open = std::ranges::find_if(sent_, [](const Transfer& message) {
+    return !message.done.load(std::memory_order_acquire);
+  });
+  waits_for_ = open == sent_.end() ? -1 : static_cast<int>(open - sent_.begin());
+  return waits_for_ < 0;
+}
+
+void LoadStoreOperation::send_instead(int position, Transport& transport) {
+  Transfer& message = sent_[static_cast<std::size_t>(position)];
+  message.peer = rank_of(position);
+  message.key = {channel_.context, number(), 0, false, 0};
+  message.fingerprint = fingerprint_;
+  message.priority = priority_;
+  message.bytes = compiled_->message_bytes;
+  message.parts = {{base_[1], message.bytes}};
+  message.done.store(false, std::memory_order_relaxed);
+  message.moved = 0;
+  message.granted = false;
+  if (schedule().problem.rank == schedule().problem.root) transport.send(message);
+  else transport.recv(message);
 }
 
 // Logs every signal, since each goes to another peer. Fused steps share one entry.
@@ -233,6 +269,7 @@ bool LoadStoreOperation::can_progress() {
     return shm_->is_next(call_) && shm_->can_enter(slot_bytes_, swaps_) &&
            !shm_->occupied(call_, slot_bytes_, mismatch_);
   if (is_paused_) return true;
+  if (next_ >= items_.size()) return false;
   const Item& item = items_[next_];
   return item.kind == Kind::wait && named(item.position) >= 0 &&
          shm_->has_come(named(item.position), call_, item.signals);

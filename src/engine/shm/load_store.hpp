@@ -62,6 +62,8 @@ class LoadStoreOperation : public Operation {
   bool wait(const Item& item);
   bool do_step(const Item& item, Transport& transport);   // returns false if it has to wait
   bool copy_singly(const Item& item);
+  bool has_sent(Transport& transport);   // true once messages replaced the refused copies
+  void send_instead(int position, Transport& transport);
   int single_copy_peer(const Step& step) const;   // peer of a single copy; kOwn: the step is none
   void note(const Item& item);   // records the times of its steps
   bool is_one_step(const Item& item) const;
@@ -85,6 +87,7 @@ class LoadStoreOperation : public Operation {
   ShmChannel* shm_;              // channel of the call
   Positions* positions_;         // null: positions are ranks
   Attached attached_;            // used by schedules with single copies
+  std::vector<Transfer> sent_;   // by position: messages in place of refused copies
   std::vector<Item> items_;
   mutable std::vector<void*> targets_;   // of the current item, as sources_
   std::size_t slot_bytes_;       // of the call's slot in the stage
@@ -96,7 +99,7 @@ class LoadStoreOperation : public Operation {
   bool shows_past_caches_ = false;   // the current item shows data by non-temporal stores
   std::uint64_t call_ = 0;
   bool entered_ = false;
-  std::size_t next_ = 0;         // current item
+  std::size_t next_ = 0;         // current item; past the last one: messages are under way
   int waits_for_ = -1;           // position; -1: none
   double begun_s_ = 0;
   bool begun_ = false;

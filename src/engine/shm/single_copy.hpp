@@ -4,6 +4,10 @@
 // After a failed call the program may free the buffers. So a rank whose call fails withdraws the
 // addresses, and stays until no peer copies there. A rank that copies first marks this in its own
 // line and then checks that the peer's addresses are still exported: one of the two sees the other.
+//
+// The system may refuse copies that it allowed when the ranks joined: one of them has changed its
+// user (setuid) or filters its system calls. The rank that meets this marks it in its line before
+// its last signal, and the root sends the message to the peers of refused copies.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +36,12 @@ class Attached {
     std::size_t bytes = 0;
   };
   static constexpr int kGone = -1;   // the peer has failed or ended; other checks report why
-  int copy(const Copy& wanted);      // returns 0, kGone, or the system's errno
+  // Returns 0, kGone, or the system's errno. A refused copy counts as made: see is_refused().
+  int copy(const Copy& wanted);
+
+  // True if the system has refused this rank, or the peer, a copy of this call. Both know after
+  // their last meeting.
+  bool is_refused(int position) const;
 
  private:
   int copy_piece(const Copy& wanted, std::size_t at, std::size_t bytes);

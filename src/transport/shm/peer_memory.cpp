@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 #include "base/str.hpp"
 
@@ -70,14 +72,16 @@ std::string PeerMemory::why_not_with(const Peer& peer, const Card& theirs) const
     return copy_by_system(peer.process, {peer.rank, writes, theirs.place + offset,
                                          reinterpret_cast<std::byte*>(&found), sizeof(found)});
   };
-  const auto trouble = [&](const char* what, int error) {
-    return str(name_of(rank_), " may not ", what, " the memory of ", name_of(peer.rank), ": ",
-               std::strerror(error));
-  };
-  if (const int error = copy(false, offsetof(Place, nonce))) return trouble("read", error);
-  if (found != theirs.nonce) return trouble("read", ESRCH);   // that process is another
-  if (const int error = copy(true, offsetof(Place, answer))) return trouble("write", error);
-  return {};
+  int error = copy(false, offsetof(Place, nonce));
+  if (error == 0 && found != theirs.nonce) error = ESRCH;   // that process is another
+  if (error != 0) return trouble(peer.rank, false, error);
+  error = copy(true, offsetof(Place, answer));
+  return error == 0 ? std::string() : trouble(peer.rank, true, error);
+}
+
+std::string PeerMemory::trouble(int peer, bool writes, int error) const {
+  return str(name_of(rank_), " may not ", writes ? "write" : "read", " the memory of ",
+             name_of(peer), ": ", std::strerror(error));
 }
 
 std::string PeerMemory::finding() const { return why_not_; }
@@ -89,7 +93,12 @@ void PeerMemory::agree(const std::vector<std::string>& findings) {
 }
 
 int PeerMemory::copy(int rank, const PeerCopy& wanted) {
-  return copy_by_system(processes_[static_cast<std::size_t>(rank)], wanted);
+  const int error = copy_by_system(processes_[static_cast<std::size_t>(rank)], wanted);
+  if (PeerCopy::is_refusal(error) && !std::exchange(has_told_, true))
+    std::fprintf(stderr, "paceline: %s, though it might when the ranks joined. Long broadcasts "
+                 "between them are sent as messages; PACELINE_SINGLE_COPY=off has them staged, "
+                 "which is faster.\n", trouble(rank, wanted.writes, error).c_str());
+  return error;
 }
 
 }  // namespace paceline

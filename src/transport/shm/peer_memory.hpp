@@ -38,7 +38,8 @@ class PeerMemory {
   const std::string& why_not() const { return why_not_; }   // see StagingBuffers
   static const char* way() { return "cross-memory attach"; }
 
-  // Copies all of it; returns 0, or the errno of what stopped it half-way.
+  // Copies all of it; returns 0, or the errno of what stopped it half-way. Says on stderr once that
+  // the system refuses what it allowed when the ranks joined.
   int copy(int rank, const PeerCopy& wanted);
 
  private:
@@ -49,6 +50,7 @@ class PeerMemory {
   static Card read_card(const std::string& text);
   std::string name_of(int rank) const;
   std::string why_not_with(const Peer& peer, const Card& theirs) const;
+  std::string trouble(int peer, bool writes, int error) const;
 
   int rank_;
   std::vector<int> names_;
@@ -58,6 +60,7 @@ class PeerMemory {
   };
   Place place_;
   std::vector<int> processes_;   // of the peers, by rank
+  bool has_told_ = false;        // of a refusal since the ranks joined
   std::string why_not_;   // so far as this rank knows; in the end, what all have agreed on
 };
 
