@@ -147,6 +147,18 @@ def test_bars_and_their_labels_have_the_unit_of_the_axis():
     assert max(map(len, axes.get_title(loc="left").splitlines())) <= figures.TITLE_COLUMNS
 
 
+@pytest.mark.parametrize(("seconds", "unit"), [(1e-3, "MB/s"), (1e-6, "GB/s")])
+def test_high_rates_have_another_unit(seconds, unit):
+    line = lines.Line("a ring", lines.Model("a model", "shm"),
+                      tuple(lines.Point(8, size, seconds) for size in (500_000, 1_000_000)))
+    picture = Figure()
+    figures.draw(lines.Panel("", "allreduce", (line,), {}), "lines", picture)
+    (axes,) = picture.axes
+    picture.canvas.draw()
+    assert axes.get_ylabel() == f"message / time ({unit})"
+    assert "1000" in [label.get_text() for label in axes.get_yticklabels()]
+
+
 def test_each_panel_is_a_picture_of_its_own():
     line = lines.Line("a ring", lines.Model("a model", "shm"), (lines.Point(8, 1, 2e-3),))
     panels = [lines.Panel(title, "allreduce", (line,), {}) for title in ("one", "two", "three")]

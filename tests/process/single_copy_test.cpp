@@ -142,7 +142,7 @@ TEST_CASE("attached: where one rank may not, or does not want to, all do without
   }
 }
 
-// The root cannot write then, or a peer not read, or a rank that is not privileged can do neither.
+// One rank cannot read, write, or do either; or it is another user, whom the system trusts less.
 TEST_CASE("attached: copies that the system refuses later are sent as messages") {
   struct Row {
     const char* what;
@@ -183,7 +183,7 @@ TEST_CASE("attached: copies that the system refuses later are sent as messages")
       }
 }
 
-// Its drives may have sent the whole message, or all but the beginning.
+// Three drives may send the whole message. Then both ranks make another call.
 TEST_CASE("attached: a root that dies while it sends such a message is named") {
   if (!can_attach()) return;
   const std::string bad = run_ranks(2, 60, [](int rank, const std::string& folder) -> std::string {

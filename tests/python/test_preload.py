@@ -14,7 +14,7 @@ import mpis
 import pytest
 from length import each, in_long
 
-from paceline.cli import main
+from paceline.cli import attach, main
 from paceline.cli.preload import library_for
 from paceline.errors import Error, ResourceError, UsageError
 
@@ -199,6 +199,8 @@ def test_a_rank_may_change_its_user(name):
     assert status == 0 and said.count(": user ok") == 2, said
     assert "this rank has changed its user (setuid)" in said, said
     assert served(said)["Allreduce"] == (2, 3) and served(said)["Bcast"] == (6, 0), said
+    if not attach.trouble():  # which this user's ranks had before
+        assert "rank 1 may not read the memory of rank 0: Operation not permitted" in said, said
 
 
 def test_a_rank_that_its_mpi_keeps_busy_does_not_sleep():

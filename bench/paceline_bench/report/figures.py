@@ -14,7 +14,7 @@ DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)))
 HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
 BOUND = {"color": "#555555", "linestyle": (0, (6, 3)), "linewidth": 1.2, "zorder": 1}
 MARKED = (BOUND["linestyle"], ":", "-.")  # several marks of a panel
-PANEL_INCHES = (6.0, 4.0)
+PANEL_INCHES = (6.0, 4.0)  # two fit beside each other: page.html
 TITLE_COLUMNS = 60
 
 

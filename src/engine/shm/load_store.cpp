@@ -198,7 +198,7 @@ bool LoadStoreOperation::copy_singly(const Item& item) {
   return true;
 }
 
-// After the last meeting. The root sends the message to each peer with which a copy was refused.
+// After the last meeting. If copies were refused, the root sends the message (see Attached).
 bool LoadStoreOperation::has_sent(Transport& transport) {
   const Problem& pb = schedule().problem;
   const bool is_first = next_ == items_.size();

@@ -7,7 +7,7 @@
 //
 // The system may refuse copies that it allowed when the ranks joined: one of them has changed its
 // user (setuid) or filters its system calls. The rank that meets this marks it in its line before
-// its last signal, and the root sends the message to the peers of refused copies.
+// its last signal. The root then sends the message to that rank, or to all if it is the root.
 #pragma once
 
 #include <cstddef>

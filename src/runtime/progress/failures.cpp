@@ -262,7 +262,7 @@ void Failures::tell_all(const Group& group, const std::string& what) {
 
 // The thread that is about to raise the error calls this without the lock, since only its own stack
 // shows its call site. The first such thread speaks for its rank: it marks the rank by an empty
-// string in call_sites. Others wait until it knows.
+// string in call_sites. Other threads of the rank wait for it.
 void Failures::exchange_call_sites(Group& group, std::string_view when) {
   if (group.ranks.size() < 2) return;
   const int me = state_.rank();
@@ -300,7 +300,7 @@ void Failures::exchange_call_sites(Group& group, std::string_view when) {
   amend_record(group, here);
 }
 
-// Drives the transport until `is_over()`, which has the lock, but for a moment only.
+// Drives the transport until `is_over()`, which is called with the lock; for kCallSitesS at most.
 void Failures::await_call_sites(const std::function<bool()>& is_over) {
   for (const double begun_s = now_s(); now_s() - begun_s < kCallSitesS;) {
     {

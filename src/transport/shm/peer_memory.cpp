@@ -95,9 +95,9 @@ void PeerMemory::agree(const std::vector<std::string>& findings) {
 int PeerMemory::copy(int rank, const PeerCopy& wanted) {
   const int error = copy_by_system(processes_[static_cast<std::size_t>(rank)], wanted);
   if (PeerCopy::is_refusal(error) && !std::exchange(has_told_, true))
-    std::fprintf(stderr, "paceline: %s, though it might when the ranks joined. Long broadcasts "
-                 "between them are sent as messages; PACELINE_SINGLE_COPY=off has them staged, "
-                 "which is faster.\n", trouble(rank, wanted.writes, error).c_str());
+    std::fprintf(stderr, "paceline: %s. The system allowed it when the ranks joined. Long "
+                 "broadcasts between them are sent as messages; PACELINE_SINGLE_COPY=off has them "
+                 "staged, which is faster.\n", trouble(rank, wanted.writes, error).c_str());
   return error;
 }
 
