@@ -138,10 +138,19 @@ class Work(_Work):
                 except Exception as failed:  # this call's own: others' futures go on
                     error = failed
             if self._error is None and error is not None:
-                # Raised as copies: a traceback's frames have torch's wrapper around this Work,
-                # which keeps it: a circle through C++ that no garbage collector sees.
-                self._error = error.with_traceback(None)
+                self._error = _without_frames(error)  # raised as copies, which have their own
             self._request = None  # last: a thread that sees None finds everything done
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """The error, and all that it comes from, without tracebacks: their frames have torch's wrapper
+    around the Work that keeps the error, a circle through C++ that no garbage collector sees."""
+    chain: list[BaseException | None] = [error]
+    for one in chain:
+        if one is not None:
+            one.__traceback__ = None
+            chain += [other for other in (one.__cause__, one.__context__) if other not in chain]
+    return error
 
 
 class Requests:
