@@ -15,18 +15,20 @@
 
 namespace paceline::preload {
 
+constexpr int kNoTag = 0;
+
 // One request of the program. Threads of the program may not use it at once.
 class UnderWay {
  public:
-  UnderWay(Exchange&& x, const char* name, int tag, bool is_persistent)
+  UnderWay(Exchange&& x, const char* name, bool is_persistent)
       : x_(std::move(x)), state_(x_.state->shared_from_this()),
-        communicator_(state_->communicator), name_(name), tag_(tag),
-        is_persistent_(is_persistent) {
+        communicator_(state_->communicator), name_(name), is_persistent_(is_persistent) {
     x_.input.keep_description();
     x_.output.keep_description();
   }
 
   int tag() const { return tag_; }
+  void set_tag(int tag) { tag_ = tag; }
   bool is_persistent() const { return is_persistent_; }
   bool is_under_way() const { return is_under_way_; }
 
@@ -35,6 +37,15 @@ class UnderWay {
     ++state_->calls;
     request_ = communicator_.start(x_.call);
     is_under_way_ = true;
+  }
+
+  // Completes the call if it has ended already. Throws its error.
+  bool ends_at_once() {
+    if (!request_.has_ended()) return false;
+    request_.test();
+    x_.end();
+    is_under_way_ = false;
+    return true;
   }
 
   // MPI starts the request whatever happens; an error ends it.
@@ -60,7 +71,7 @@ class UnderWay {
       }
     }
     is_under_way_ = false;
-    PMPI_Send(&nothing_, 0, MPI_BYTE, 0, tag_, alone());
+    if (tag_ != kNoTag) PMPI_Send(&nothing_, 0, MPI_BYTE, 0, tag_, alone());
     return code_;
   }
 
@@ -71,7 +82,7 @@ class UnderWay {
   std::shared_ptr<CommState> state_;
   Communicator communicator_;   // outlives MPI's
   const char* name_;
-  const int tag_;
+  int tag_ = kNoTag;   // of the receive; none yet
   const bool is_persistent_;
   bool is_under_way_ = false;
   int code_ = MPI_SUCCESS;   // of the last start
@@ -86,7 +97,7 @@ struct OurRequests {
   std::unordered_map<MPI_Request, std::shared_ptr<UnderWay>> by_request;
   std::vector<std::shared_ptr<UnderWay>> freed;   // and still under way
   std::vector<int> tags;                         // that no request has
-  int last_tag = 0;
+  int last_tag = kNoTag;
   std::atomic<int> size{0};                      // of both
 
   static OurRequests& get() {
@@ -136,30 +147,36 @@ char nothing = 0;
 
 MPI_Request start_call(Exchange&& x, const char* name) {
   OurRequests& table = OurRequests::get();
-  const auto started =
-      std::make_shared<UnderWay>(std::move(x), name, table.take_tag(), false);
+  const auto started = std::make_shared<UnderWay>(std::move(x), name, false);
   MPI_Request handle = MPI_REQUEST_NULL;
-  check(PMPI_Irecv(&nothing, 0, MPI_BYTE, 0, started->tag(), alone(), &handle), "Irecv");
+  started->start();
+  if (started->ends_at_once()) {
+    check(PMPI_Irecv(&nothing, 0, MPI_BYTE, MPI_PROC_NULL, 0, alone(), &handle), "Irecv");
+    return handle;
+  }
   try {
-    started->start();
-  } catch (...) {
-    PMPI_Cancel(&handle);
-    PMPI_Wait(&handle, MPI_STATUS_IGNORE);
+    const int tag = table.take_tag();
+    check(PMPI_Irecv(&nothing, 0, MPI_BYTE, 0, tag, alone(), &handle), "Irecv");
+    started->set_tag(tag);
+    table.put(handle, started);
+  } catch (...) {   // the call uses memory that ends here
+    started->complete(true);
     throw;
   }
-  table.put(handle, started);
   return handle;
 }
 
 MPI_Request make_persistent(Exchange&& x, const char* name) {
   OurRequests& table = OurRequests::get();
-  const auto started = std::make_shared<UnderWay>(std::move(x), name, table.take_tag(), true);
+  const auto started = std::make_shared<UnderWay>(std::move(x), name, true);
+  const int tag = table.take_tag();
   MPI_Request handle = MPI_REQUEST_NULL;
-  check(PMPI_Recv_init(&nothing, 0, MPI_BYTE, 0, started->tag(), alone(), &handle), "Recv_init");
+  check(PMPI_Recv_init(&nothing, 0, MPI_BYTE, 0, tag, alone(), &handle), "Recv_init");
   // MPICH 5.0.2 finds an error in a persistent request that it has yet to complete once.
   check(PMPI_Start(&handle), "Start");
-  check(PMPI_Send(&nothing, 0, MPI_BYTE, 0, started->tag(), alone()), "Send");
+  check(PMPI_Send(&nothing, 0, MPI_BYTE, 0, tag, alone()), "Send");
   check(PMPI_Wait(&handle, MPI_STATUS_IGNORE), "Wait");
+  started->set_tag(tag);
   table.put(handle, started);
   return handle;
 }

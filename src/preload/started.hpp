@@ -2,7 +2,8 @@
 //
 // The program gets a request of its own MPI: a receive of nothing from this rank itself. When the
 // call has ended, the rank sends that nothing. So a request can be mixed with any others, freed,
-// copied and converted, and MPI fills its status.
+// copied and converted, and MPI fills its status. The request of a call that ends as it is started
+// is a receive from MPI_PROC_NULL, which is complete from the beginning.
 #pragma once
 
 #include <memory>

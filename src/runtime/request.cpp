@@ -9,6 +9,7 @@
 
 namespace paceline {
 
+bool Request::has_ended() const { return active_->operation->has_ended(start_); }
 bool Request::test() { return active_->session->test(*active_, start_); }
 bool Request::wait_for(int milliseconds) {
   return active_->session->wait(*active_, start_, 0, std::max(1, milliseconds));
@@ -30,7 +31,7 @@ void Request::join(device::Stream stream) {
   if (!operation)
     fail(Fault::usage, "request: a stream cannot wait for a call on memory of the host; call "
          "wait() instead.");
-  if (!operation->has_ended(start_)) operation->join(stream);
+  if (!has_ended()) operation->join(stream);
 }
 
 }  // namespace paceline

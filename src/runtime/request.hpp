@@ -20,6 +20,7 @@ class Request {
       : active_(std::move(active)), start_(start) {}
 
   bool valid() const { return active_ != nullptr; }
+  bool has_ended() const;   // true if it is complete, or has failed; drives no call
   // Drives all calls under way. Returns true if the collective is complete. Throws its error if it
   // has failed.
   bool test();
