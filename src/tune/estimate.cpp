@@ -21,6 +21,9 @@ constexpr double kTail = 0.85;
 // One of many calls is cut if that leaves less than this part of its time. Else it has the price of
 // the cut one: the other calls hide latency and sums as pieces do (docs/design/0018-drop-in.md).
 constexpr double kClearly = 0.75;
+// The other calls also hide that long messages are slow, from so many times the length of the
+// shortest slow one on: each costs a handshake.
+constexpr double kHidden = 4;
 // A call between nodes of fewer bytes is not cut: the cost of a further message is known less
 // exactly than the little that it could save (docs/design/0027).
 constexpr std::size_t kUncutBytes = 64u << 10;
@@ -188,7 +191,8 @@ Estimate estimate(const Row& row, const Problem& p, const ChoiceInputs& now, int
     whole.whole_tail = whole.pieces > 1;
     if (below * whole.seconds <= cut.seconds) cut = whole;
   }
-  if (link.is_long(message) && link.long_from() > 0) {   // its pieces may be short
+  const bool is_hidden = now.is_one_of_many && message >= kHidden * link.long_from();
+  if (link.is_long(message) && link.long_from() > 0 && !is_hidden) {   // pieces may be short
     const double least = std::exp2(std::ceil(std::log2(message / link.long_from())));
     t.wire = cost.volume * n * std::max(port.senders * link.beta_s_per_byte, port.least);
     if (in_step && link.long_from() > link.short_bytes) t.wire *= kInStep;

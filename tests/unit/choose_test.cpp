@@ -384,7 +384,6 @@ TEST_CASE("choose: by nodes where ranks share them, alike however they are numbe
 
 TEST_CASE("choice: one of many calls is cut only if that clearly pays") {
   const char* const slow = "alpha_us=400,latency_us=300,gbit_per_s=0.16,short_kib=8";
-  const char* const fast = "edr-100g";
   const auto segments = [](const char* machine, std::size_t bytes, bool is_one_of_many) {
     ChoiceInputs now{bytes, machine_from(machine)};
     now.is_one_of_many = is_one_of_many;
@@ -393,5 +392,9 @@ TEST_CASE("choice: one of many calls is cut only if that clearly pays") {
   CHECK(segments(slow, 1 << 20, false) > 1);
   CHECK(segments(slow, 1 << 20, true) == 1);
   CHECK(segments(slow, 16 << 20, true) == 1);
-  CHECK(segments(fast, 256 << 20, true) > 1);   // sums hide behind messages
+  CHECK(segments("edr-100g", 256 << 20, true) > 1);   // sums hide behind messages
+  const std::string handshakes = std::string(slow) + ",long_gbit_per_s=0.1,long_kib=32";
+  CHECK(segments(handshakes.c_str(), 1 << 20, false) > 1);
+  CHECK(segments(handshakes.c_str(), 512 << 10, true) > 1);
+  CHECK(segments(handshakes.c_str(), 1 << 20, true) == 1);   // messages of 128 KiB
 }
