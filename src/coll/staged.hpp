@@ -38,11 +38,14 @@ class Directed {
   Directed(Builder& b, const Segment& shape, int blocks) : b_(b), ranks_(b.problem().ranks) {
     for (int distance = 1; distance < ranks_; ++distance) turns_.emplace_back(b, shape, blocks);
   }
+  int owner(int from, int to, int turn) const {   // of the slot
+    return ranks_ == 2 && turn / kSlots % 2 == 1 ? to : from;
+  }
   // Segment of that shape in which `from` shows something to `to`, on either side.
   Segment at(int from, int to, int turn, const Segment& shape) const {
     const int distance = (to - from + ranks_) % ranks_;
     const Segment slot = turns_[static_cast<std::size_t>(distance - 1)].slot(turn, shape);
-    const int owner = ranks_ == 2 && turn / kSlots % 2 == 1 ? to : from;
+    const int owner = this->owner(from, to, turn);
     return owner == b_.problem().rank ? slot : b_.of_peer(owner, slot);
   }
 

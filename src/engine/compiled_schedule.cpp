@@ -4,18 +4,28 @@
 
 #include "base/error.hpp"
 #include "arrival/notes.hpp"
+#include "ir/load_store.hpp"
 
 namespace paceline {
 namespace {
 
 constexpr std::size_t kSlotAlignment = 64;  // of scratch slots: a cache line
+// Bytes of a slot of UnevenCopy: at most kLongestSlot, and less if many ranks have one for each.
+constexpr std::size_t kLongestSlot = 4096, kSlotsOfAll = 256u << 10;
+
+std::size_t uneven_slot(int ranks) {
+  const std::size_t each = kSlotsOfAll / std::size_t(ranks) / kSlotAlignment * kSlotAlignment;
+  return std::clamp(each, kSlotAlignment, kLongestSlot);
+}
 
 class Binder {
  public:
   Binder(CompiledSchedule& bound, const Layout& layout, const std::vector<Layout>& peers)
       : compiled_(bound), s_(*bound.schedule), layout_(layout), peers_(peers) {
     element_ = size_of(bound.type);
-    if (s_.problem.one_node || compiled_.mixed) longest_ = longest_block();
+    const Problem& p = s_.problem;
+    if (p.uneven && p.ranks > 1 && is_load_store(s_)) uneven_slot_ = uneven_slot(p.ranks);
+    else if (p.one_node || compiled_.mixed) longest_ = longest_block();
     for (const Slot& slot : s_.slots) {
       std::size_t& bytes = is_staging(static_cast<int>(slots_.size())) ? compiled_.staging_bytes
                                                                        : compiled_.scratch_bytes;
@@ -23,11 +33,12 @@ class Binder {
       slots_.push_back(bytes);
       std::size_t most = 0;
       for (const Segment& shape : slot.shapes) most = std::max(most, extent_of(shape));
-      bytes += most * element_;
+      bytes += uneven_slot_ > 0 ? uneven_slot_ : most * element_;
     }
   }
 
   void add(const Step& step) {
+    if (uneven_slot_ > 0 && step.kind == Kind::copy && uses_slot(step)) return add_uneven(step);
     CompiledStep out;
     out.first = static_cast<std::uint32_t>(compiled_.stretches.size());
     const bool list = step.kind == Kind::send || step.kind == Kind::recv;
@@ -46,6 +57,37 @@ class Binder {
   }
 
  private:
+  bool uses_slot(const Step& step) const {
+    return std::any_of(s_.begin(step), s_.end(step),
+                       [](const Segment& s) { return s.space == Space::scratch; });
+  }
+
+  // A slot has one block. Between two ranks the block's number in its unit is the message's.
+  void add_uneven(const Step& step) {
+    const Problem& p = s_.problem;
+    const Segment &target = s_.begin(step)[0], &source = s_.begin(step)[1];
+    UnevenCopy copy;
+    copy.step = static_cast<std::uint32_t>(compiled_.steps.size());
+    copy.sends = target.space == Space::scratch;
+    const Segment &own = copy.sends ? source : target, &slot = copy.sends ? target : source;
+    copy.peer = has_root(p.collective) && p.rank != p.root ? p.root : own.first / s_.cuts;
+    copy.seq = own.first % s_.cuts;
+    copy.slot = {Space::scratch, slot.owner, slots_[static_cast<std::size_t>(slot.slot)]};
+    copy.place = place_of(own, 0);
+    copy.bytes = piece(own, 0).count * element_;
+    copy.is_message = copy.bytes > uneven_slot_ - kUnevenHead;
+    if (copy.is_message && copy.sends && p.in_place && !has_root(p.collective)) {
+      copy.aside = compiled_.aside_bytes;
+      compiled_.aside_bytes += copy.bytes;
+    }
+    CompiledStep out;
+    out.first = static_cast<std::uint32_t>(compiled_.stretches.size());
+    out.places = step.segments;
+    out.bytes = copy.is_message ? 0 : copy.bytes;
+    compiled_.steps.push_back(out);
+    compiled_.uneven_copies.push_back(copy);
+  }
+
   bool is_staging(int slot) const { return compiled_.mixed && slot < s_.staging; }
 
   // Appends one stretch per block, joined with the last one if every operand continues without a
@@ -127,6 +169,7 @@ class Binder {
   const std::vector<Layout>& peers_;
   std::size_t element_ = 1;
   std::size_t longest_ = 0;   // longest block in elements, if ranks share memory
+  std::size_t uneven_slot_ = 0;   // bytes of a slot of UnevenCopy; 0: there are none
   std::vector<std::size_t> slots_;
 };
 

@@ -38,6 +38,22 @@ struct CompiledStep {
   std::size_t bytes = 0;       // of the target or the message
 };
 
+inline constexpr std::size_t kUnevenHead = 16;   // bytes for the length, before the data
+
+// A copy through a slot, of a unit whose length only its sender and its receiver know. The sender
+// writes the length before the data, and the receiver compares it with its own. Slots are equally
+// long on all ranks; a unit that is longer is sent as a message.
+struct UnevenCopy {
+  std::uint32_t step = 0;
+  int peer = 0;   // position of the other rank
+  bool sends = false;
+  Place slot, place;   // `place`: in a buffer of this rank
+  std::size_t bytes = 0;
+  bool is_message = false;
+  int seq = 0;             // of the message, among those between both ranks
+  std::size_t aside = 0;   // sent in place: offset of a copy, which a receive may not overwrite
+};
+
 struct CompiledSchedule {
   std::shared_ptr<const Schedule> schedule;
   bool load_store = false;   // proven to be one, and its rank has a stage (ir/load_store.hpp)
@@ -51,6 +67,8 @@ struct CompiledSchedule {
   std::size_t scratch_bytes = 0;
   std::size_t staging_bytes = 0;   // mixed: the part of scratch in the staging buffer
   std::size_t message_bytes = 0;   // single copies: of the whole broadcast
+  std::vector<UnevenCopy> uneven_copies;   // in the order of their steps
+  std::size_t aside_bytes = 0;     // of UnevenCopy::aside
   std::vector<CompiledStep> steps;
   std::vector<Stretch> stretches;
   std::vector<Place> places;

@@ -43,6 +43,12 @@ struct CopyDenied {
   int error = 0;   // of the system
 };
 
+// A peer whose unit is not as long as this rank expects.
+struct Misfit {
+  int position = 0;
+  std::size_t came = 0, expected = 0;   // bytes
+};
+
 struct Buffers {
   const void* input = nullptr;
   void* output = nullptr;
@@ -64,6 +70,7 @@ class Operation {
   // Bytes of the staging buffer of each of its ranks that share memory; 0: none.
   virtual std::size_t staging_bytes() const { return 0; }
   virtual bool is_load_store() const { return false; }
+  virtual bool sends_as_well() const { return false; }   // true: a load/store call with messages
   virtual bool is_brief() const { return false; }   // true: short once all peers are there
 
   // Makes progress; returns true if it made any. done() tells when it is complete.
@@ -101,6 +108,7 @@ class Operation {
   // A peer that was found in another call.
   const std::optional<CallMismatch>& mismatch() const { return mismatch_; }
   const std::optional<CopyDenied>& barred() const { return barred_; }
+  const std::optional<Misfit>& misfit() const { return misfit_; }
   std::string describe() const;
 
   void record(std::vector<Event>* events, double (*now_s)()) {
@@ -138,6 +146,7 @@ class Operation {
   bool is_paused_ = false;
   std::optional<CallMismatch> mismatch_;
   std::optional<CopyDenied> barred_;
+  std::optional<Misfit> misfit_;
   std::optional<Error> failure_;
   mutable std::vector<const void*> sources_;   // of the current step
 

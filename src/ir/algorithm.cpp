@@ -28,21 +28,22 @@ Reason follows_arrival(const Problem& problem) {
           problem.collective == Collective::allreduce ? "two_shot" : "staged"};
 }
 
-Reason out_of_reach(Access access) {
+Reason out_of_reach(Access access, const Problem& problem) {
   if (access == Access::symmetric)
     return {"the ranks do not reach each other's buffers; allocate them with paceline.empty on "
             "ranks of one node, in equal pieces", ""};
   if (access == Access::single_copy)
     return {"the system does not copy between the memory of these ranks, as paceline doctor "
             "explains; they must be on one node", ""};
-  return {"the ranks do not reach each other's scratch; it needs equal pieces, and ranks of one "
-          "node that share memory", ""};
+  if (problem.one_node) return {"not all ranks know where the pieces lie; it needs equal ones", ""};
+  return {"the ranks do not reach each other's scratch; it needs ranks of one node that share "
+          "memory", ""};
 }
 
 }  // namespace
 
 std::optional<Reason> why_not(const Algorithm& algorithm, const Problem& problem) {
-  if (!problem.reaches(algorithm.access)) return out_of_reach(algorithm.access);
+  if (!problem.reaches(algorithm.access)) return out_of_reach(algorithm.access, problem);
   if (algorithm.by_nodes() && problem.nodes.empty())
     return Reason{"it needs several nodes, at least one of them with several ranks", ""};
   if (algorithm.claims() && problem.ranks > kMostClaims)

@@ -56,7 +56,7 @@ bool Problem::reaches(Access access) const {
   switch (access) {
     case Access::messages:
     case Access::nodes: return true;
-    case Access::staging: return one_node && !uneven;
+    case Access::staging: return one_node && (!uneven || is_personal(collective));
     case Access::symmetric: return symmetric && !uneven;
     case Access::single_copy: return single_copy && !uneven;
   }
@@ -78,6 +78,11 @@ int units_of(const Problem& problem) {
 bool has_root(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce ||
          collective == Collective::gather || collective == Collective::scatter;
+}
+
+bool is_personal(Collective collective) {
+  return collective == Collective::gather || collective == Collective::scatter ||
+         collective == Collective::alltoall;
 }
 
 bool has_op(Collective collective) {

@@ -80,6 +80,7 @@ void check_late(const Problem& problem);
 // equal size.
 int units_of(const Problem& problem);
 bool has_root(Collective collective);
+bool is_personal(Collective collective);   // each unit has one receiver: gather, scatter, alltoall
 bool has_op(Collective collective);
 
 }  // namespace paceline

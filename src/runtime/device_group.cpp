@@ -57,7 +57,7 @@ Choice DeviceGroup::chosen(const Call& call, const Problem& problem, bool is_gra
     if (named.uses(Access::single_copy))
       fail(Fault::refusal, "device: ", named.name, " has the system copy between processes, and "
            "devices copy themselves; name another algorithm, such as chain.");
-    asked.one_node = named.is_load_store();
+    asked.one_node = named.is_load_store() && !asked.uneven;
     asked.symmetric = named.uses(Access::symmetric);
     if (asked.one_node && !all_reach_)
       fail(Fault::refusal, "device: ", named.name, " reads the memory of other devices, and these "

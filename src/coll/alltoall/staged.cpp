@@ -27,8 +27,10 @@ void build(const Problem& pb, const Knobs& knobs, Builder& b) {
   const Directed shown(b, b.output(0), blocks);
   for (int turn = 0; turn < blocks; ++turn) {
     const auto at = [&](int unit) { return unit * blocks + block_at(turn, blocks); };
+    // Shaped as its owner knows the unit, which it has or gets.
     const auto slot = [&](int from, int to) {
-      return shown.at(from, to, turn, b.output(at(to)));
+      const bool is_senders = shown.owner(from, to, turn) == from;
+      return shown.at(from, to, turn, is_senders ? b.input(at(to)) : b.output(at(from)));
     };
     for (int k = 1; k < p; ++k) {
       const int to = (r + k) % p;

@@ -1,7 +1,7 @@
 // Staged gather: the others show their units, block by block, and the root copies them out.
 //
 // Source   elementary: the reduce of the same name, which puts side by side instead of summing.
-// Needs    ranks of one node, units of one length. Any p >= 1, any root, any n >= 0.
+// Needs    ranks of one node. Any p >= 1, any root, any n >= 0.
 // Cost     B signals from each peer to the root, B - 4 back; n/p copied in by each peer, n copied
 //          out by the root, at the same time but for one block. n the whole result.
 // Scratch  min(B, 4) n / (p B)

@@ -1,7 +1,7 @@
 // Staged scatter: the root shows every rank its unit, block by block, and each copies its own out.
 //
 // Source   elementary: the gather of the same name, turned around.
-// Needs    ranks of one node, units of one length. Any p >= 1, any root, any n >= 0.
+// Needs    ranks of one node. Any p >= 1, any root, any n >= 0.
 // Cost     B signals from the root to each peer, B - 4 back; n copied in by the root, n/p copied
 //          out by each peer, at the same time but for one block. n the whole message.
 // Scratch  (p-1) min(B, 4) n / (p B)

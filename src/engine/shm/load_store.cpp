@@ -1,7 +1,9 @@
 #include "engine/shm/load_store.hpp"
 
 #include <algorithm>
+#include <cstring>
 
+#include "base/copy_bytes.hpp"
 #include "engine/shm/positions.hpp"
 
 namespace paceline {
@@ -17,6 +19,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
   const ShmProfile& profile = shm_->profile();
   std::vector<std::uint32_t> heard(static_cast<std::size_t>(s.problem.ranks), 0);
   std::size_t most = 0;
+  auto next_uneven = compiled_->uneven_copies.begin();
   for (std::uint32_t i = 0; i < s.steps.size(); ++i) {
     const Step& step = s.steps[i];
     const bool follows = !items_.empty() && items_.back().last == i;
@@ -35,6 +38,8 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
       item.signals = ++heard[static_cast<std::size_t>(step.peer)];
     } else if (const int peer = single_copy_peer(step); peer != kOwn) {
       item.position = peer;
+    } else if (next_uneven != compiled_->uneven_copies.end() && next_uneven->step == i) {
+      item.uneven = &*next_uneven++;
     } else if (follows && !talks(items_.back().kind) &&
                fuse_together(items_.back().first, i)) {
       ++items_.back().last;
@@ -43,7 +48,8 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
     items_.push_back(item);
   }
   for (const CompiledStep& step : compiled_->steps) most += step.bytes;
-  is_brief_ = most <= profile.brief;
+  sends_as_well_ = std::ranges::any_of(compiled_->uneven_copies, &UnevenCopy::is_message);
+  is_brief_ = most <= profile.brief && !sends_as_well_;
   const bool are_two = s.problem.ranks == 2;
   is_long_ = !s.problem.in_place &&
              most >= (are_two ? profile.long_output_of_two : profile.long_output);
@@ -56,6 +62,7 @@ LoadStoreOperation::LoadStoreOperation(std::shared_ptr<const CompiledSchedule> b
   for (const Item& item : items_) together = std::max(together, item.last - item.first);
   targets_.resize(together);
   if (s.single_copy) sent_ = std::vector<Transfer>(static_cast<std::size_t>(s.problem.ranks));
+  if (sends_as_well_) sent_ = std::vector<Transfer>(compiled_->uneven_copies.size());
   swaps_ = s.problem.ranks == 2 && slot_bytes_ > 0 && !positions_ &&
            !has_root(s.problem.collective);
 }
@@ -113,10 +120,12 @@ void LoadStoreOperation::begin() {
   if (entered_) base_[2] = shm_->slot(shm_->rank(), call_);
   next_ = 0;
   waits_for_ = -1;
+  aside_ = base_[2];
   for (Transfer& message : sent_) message.done.store(true, std::memory_order_relaxed);
   begun_ = is_paused_ = false;
   mismatch_.reset();
   barred_.reset();
+  misfit_.reset();
 }
 
 void LoadStoreOperation::cancel(Transport& transport) {
@@ -144,7 +153,11 @@ inline bool LoadStoreOperation::enter() {
 }
 
 bool LoadStoreOperation::advance(Transport& transport) {
-  if (done() || mismatch_ || barred_ || (!entered_ && !enter())) return false;
+  if (done() || mismatch_ || barred_ || misfit_) return false;
+  if (!entered_) {
+    if (!enter()) return false;
+    if (sends_as_well_) begin_uneven(transport);
+  }
   const std::size_t before = next_;
   const std::size_t preempted = shm_->profile().preempted;
   std::size_t worked = 0;
@@ -159,7 +172,7 @@ bool LoadStoreOperation::advance(Transport& transport) {
     begun_ = false;
     worked += item.bytes;
   }
-  if (schedule().single_copy && !has_sent(transport)) return next_ > before;
+  if (!sent_.empty() && !has_sent(transport)) return next_ > before;
   if (positions_) positions_->leave();
   if (shm_->leave(call_)) transport.wake_peers(*channel_.ranks);
   complete();
@@ -173,6 +186,8 @@ inline bool LoadStoreOperation::do_step(const Item& item, Transport& transport) 
     transport.wake_peers(*channel_.ranks);
   } else if (item.position != kOwn) {
     return copy_singly(item);
+  } else if (item.uneven) {
+    return copy_uneven(*item.uneven);
   } else {
     work(item);
   }
@@ -198,35 +213,71 @@ bool LoadStoreOperation::copy_singly(const Item& item) {
   return true;
 }
 
-// After the last meeting. If copies were refused, the root sends the message (see Attached).
+// After the last step. If copies were refused, the root sends the message (see Attached).
 bool LoadStoreOperation::has_sent(Transport& transport) {
   const Problem& pb = schedule().problem;
   const bool is_first = next_ == items_.size();
   if (is_first) ++next_;
-  for (int peer = 0; peer < pb.ranks; ++peer) {
+  for (int peer = 0; schedule().single_copy && peer < pb.ranks; ++peer) {
     const bool pairs = peer != pb.rank && (pb.rank == pb.root || peer == pb.root);
     if (is_first && pairs && attached_.is_refused(peer)) send_instead(peer, transport);
   }
   const auto open = std::ranges::find_if(sent_, [](const Transfer& message) {
     return !message.done.load(std::memory_order_acquire);
   });
-  waits_for_ = open == sent_.end() ? -1 : static_cast<int>(open - sent_.begin());
+  const auto at = static_cast<std::size_t>(open - sent_.begin());
+  if (open == sent_.end()) waits_for_ = -1;
+  else waits_for_ = sends_as_well_ ? compiled_->uneven_copies[at].peer : static_cast<int>(at);
   return waits_for_ < 0;
 }
 
 void LoadStoreOperation::send_instead(int position, Transport& transport) {
-  Transfer& message = sent_[static_cast<std::size_t>(position)];
+  const bool sends = schedule().problem.rank == schedule().problem.root;
+  begin_message(sent_[static_cast<std::size_t>(position)], position, 0,
+                {base_[1], compiled_->message_bytes}, sends, transport);
+}
+
+// Sends first: what is sent in place must be aside before anything is received.
+void LoadStoreOperation::begin_uneven(Transport& transport) {
+  for (const bool sends : {true, false})
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
+      const UnevenCopy& copy = compiled_->uneven_copies[i];
+      if (!copy.is_message || copy.sends != sends) continue;
+      std::byte* data = at(copy.place);
+      if (sends && compiled_->aside_bytes > 0)
+        data = static_cast<std::byte*>(std::memcpy(aside_ + copy.aside, data, copy.bytes));
+      begin_message(sent_[i], copy.peer, copy.seq, {data, copy.bytes}, sends, transport);
+    }
+}
+
+void LoadStoreOperation::begin_message(Transfer& message, int position, int seq, const Part& part,
+                                       bool sends, Transport& transport) {
   message.peer = rank_of(position);
-  message.key = {channel_.context, number(), 0, false, 0};
+  message.key = {channel_.context, number(), 0, false, seq};
   message.fingerprint = fingerprint_;
   message.priority = priority_;
-  message.bytes = compiled_->message_bytes;
-  message.parts = {{base_[1], message.bytes}};
+  message.bytes = part.bytes;
+  message.parts = {part};
   message.done.store(false, std::memory_order_relaxed);
   message.moved = 0;
   message.granted = false;
-  if (schedule().problem.rank == schedule().problem.root) transport.send(message);
+  if (sends) transport.send(message);
   else transport.recv(message);
+}
+
+// If the lengths differ, this rank reports that and does not go on.
+bool LoadStoreOperation::copy_uneven(const UnevenCopy& copy) {
+  std::byte* const slot = at(copy.slot);
+  std::uint64_t bytes = copy.bytes;
+  if (copy.sends) {
+    std::memcpy(slot, &bytes, sizeof bytes);
+    if (!copy.is_message) copy_bytes(slot + kUnevenHead, at(copy.place), copy.bytes);
+    return true;
+  }
+  std::memcpy(&bytes, slot, sizeof bytes);
+  if (bytes != copy.bytes) misfit_ = Misfit{copy.peer, std::size_t(bytes), copy.bytes};
+  else if (!copy.is_message) copy_bytes(at(copy.place), slot + kUnevenHead, copy.bytes);
+  return !misfit_;
 }
 
 // Logs every signal, since each goes to another peer. Fused steps share one entry.
@@ -264,7 +315,7 @@ std::byte* LoadStoreOperation::scratch_of(int position) const {
 }
 
 bool LoadStoreOperation::can_progress() {
-  if (done() || mismatch_ || barred_) return false;
+  if (done() || mismatch_ || barred_ || misfit_) return false;
   if (!entered_)
     return shm_->is_next(call_) && shm_->can_enter(slot_bytes_, swaps_) &&
            !shm_->occupied(call_, slot_bytes_, mismatch_);

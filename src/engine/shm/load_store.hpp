@@ -23,9 +23,11 @@ class LoadStoreOperation : public Operation {
   LoadStoreOperation(std::shared_ptr<const CompiledSchedule> bound, const Channel& channel,
                     Positions* positions = nullptr);
 
-  std::size_t scratch_bytes() const override { return 0; }   // the staging buffer has it
+  // The staging buffer has the schedule's.
+  std::size_t scratch_bytes() const override { return compiled_->aside_bytes; }
   std::size_t staging_bytes() const override { return slot_bytes_; }
   bool is_load_store() const override { return true; }
+  bool sends_as_well() const override { return sends_as_well_; }
   bool is_brief() const override { return is_brief_; }
   bool advance(Transport& transport) override;
   std::vector<int> waits_for() const override;
@@ -42,6 +44,7 @@ class LoadStoreOperation : public Operation {
     std::uint32_t bytes = 0;       // of its first step, if that moves data; capped
     const Stretch* only = nullptr;   // set for one stretch of one step, with plain stores
     bool interleaved = false;      // long, and from peers (engine/shm/interleaved.hpp)
+    const UnevenCopy* uneven = nullptr;
   };
 
   struct Strip {                 // part of a stretch of an item's steps
@@ -62,8 +65,12 @@ class LoadStoreOperation : public Operation {
   bool wait(const Item& item);
   bool do_step(const Item& item, Transport& transport);   // returns false if it has to wait
   bool copy_singly(const Item& item);
-  bool has_sent(Transport& transport);   // true once messages replaced the refused copies
+  bool copy_uneven(const UnevenCopy& copy);
+  bool has_sent(Transport& transport);   // true once all messages have ended
+  void begin_uneven(Transport& transport);
   void send_instead(int position, Transport& transport);
+  void begin_message(Transfer& message, int position, int seq, const Part& part, bool sends,
+                     Transport& transport);
   int single_copy_peer(const Step& step) const;   // peer of a single copy; kOwn: the step is none
   void note(const Item& item);   // records the times of its steps
   bool is_one_step(const Item& item) const;
@@ -87,7 +94,9 @@ class LoadStoreOperation : public Operation {
   ShmChannel* shm_;              // channel of the call
   Positions* positions_;         // null: positions are ranks
   Attached attached_;            // used by schedules with single copies
-  std::vector<Transfer> sent_;   // by position: messages in place of refused copies
+  // Messages in place of refused copies, by position, or one for each UnevenCopy.
+  std::vector<Transfer> sent_;
+  std::byte* aside_ = nullptr;   // UnevenCopy::aside
   std::vector<Item> items_;
   mutable std::vector<void*> targets_;   // of the current item, as sources_
   std::size_t slot_bytes_;       // of the call's slot in the stage
@@ -95,6 +104,7 @@ class LoadStoreOperation : public Operation {
   bool swaps_;                   // there are two ranks, and both show and read (ShmChannel::enter)
   bool one_shows_;               // there are two ranks: one shows, the other reads
   bool is_brief_;                // some microseconds of work
+  bool sends_as_well_ = false;
   bool is_long_;                 // too long for the caches: outputs take non-temporal stores
   bool shows_past_caches_ = false;   // the current item shows data by non-temporal stores
   std::uint64_t call_ = 0;

@@ -125,7 +125,8 @@ bool ActiveOps::start(const std::shared_ptr<ActiveOp>& active, const void* input
 }
 
 bool ActiveOps::can_run_through(const ActiveOp& active) const {
-  return active.operation->is_load_store() && state_.active.empty();
+  const Operation& operation = *active.operation;
+  return operation.is_load_store() && !operation.sends_as_well() && state_.active.empty();
 }
 
 void ActiveOps::run_through(const std::shared_ptr<ActiveOp>& active, const void* input,

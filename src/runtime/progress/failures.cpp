@@ -147,8 +147,9 @@ void Failures::misfits(int peer, const Key& key, std::size_t came, std::size_t e
                       wrong_size(*group->second, peer, key, came, expected), true});
 }
 
-// Notes the failures that an operation has found: a peer in another call, a copy that the system
-// refuses, a device that cannot go on, or too little memory to attach a peer's staging buffer.
+// Notes the failures that an operation has found: a peer in another call, or with a unit of another
+// length, a copy that the system refuses, a device that cannot go on, or too little memory to
+// attach a peer's staging buffer.
 void Failures::inspect(const ActiveOp& active) {
   const Group& group = *active.group;
   const Operation& operation = *active.operation;
@@ -163,6 +164,9 @@ void Failures::inspect(const ActiveOp& active) {
     add(Fault::mismatch, differing_calls(group, *mismatch));
   if (const auto& denied = operation.barred())
     add(Fault::resource, denied_copy(active, state_.rank(), *denied));
+  if (const auto& misfit = operation.misfit())
+    misfits(group.ranks[static_cast<std::size_t>(misfit->position)],
+            {group.context, operation.number()}, misfit->came, misfit->expected);
   if (const auto& failure = operation.failure()) add_error(*failure);
   if (group.shm && group.shm->lacking()) add_error(*group.shm->lacking());
 }
