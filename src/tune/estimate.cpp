@@ -22,7 +22,8 @@ constexpr double kTail = 0.85;
 // the cut one: the other calls hide latency and sums as pieces do (docs/design/0018-drop-in.md).
 constexpr double kClearly = 0.75;
 // The other calls also hide that long messages are slow, from so many times the length of the
-// shortest slow one on: each costs a handshake.
+// shortest slow one on: each costs a handshake. Measured with bench/cut.c between 8 nodes at
+// 200 Mbit/s over Open MPI 5.
 constexpr double kHidden = 4;
 // A call between nodes of fewer bytes is not cut: the cost of a further message is known less
 // exactly than the little that it could save (docs/design/0027).
