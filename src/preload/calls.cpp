@@ -7,10 +7,12 @@
 // GPU, after the check of their addresses.
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/options.hpp"
+#include "device.hpp"
 #include "exchange.hpp"
 #include "folds.hpp"
 #include "fortran.hpp"
@@ -26,34 +28,57 @@
 namespace paceline::preload {
 namespace {
 
-void serve(Exchange& x) {
-  CommState& state = *x.state;
-  x.begin();
+// Runs `work`, which makes such a call of Paceline.
+template <class Work>
+void guard(CommState& state, const Call& call, Work&& work) {
   try {
-    if (x.op != MPI_OP_NULL) {
-      run_fold(x);
-    } else {
-      ++state.calls;
-      state.communicator.run(x.call);
-    }
+    work();
   } catch (const Error&) {
-    state.is_spoilt = has_op(x.call.collective) && x.call.input == x.call.output;
+    state.is_spoilt = has_op(call.collective) && call.input == call.output;
     throw;
   }
+}
+
+void run(CommState& state, const Call& call) {
+  ++state.calls;
+  state.communicator.run(call);
+}
+
+void serve(Exchange& x) {
+  x.begin();
+  guard(*x.state, x.call, [&] { x.op == MPI_OP_NULL ? run(*x.state, x.call) : run_fold(x); });
   x.end();
 }
 
-// `prepare` makes the exchange; if it returns false, `host` makes the call.
+// Returns the call of this key if it needs no look at its arguments; else null.
+const Repeat* find_repeat(const CommState& state, const std::optional<CallKey>& key) {
+  return key && state.communicator.valid() && !has_driver() ? state.repeats.find(*key) : nullptr;
+}
+
+void serve_again(CommState& state, Row row, const Repeat& again) {
+  const double began = is_summarised ? summary_clock() : 0;
+  guard(state, again.call, [&] { run(state, again.call); });
+  if (is_summarised) count_served(row, *again.algorithm, again.bytes, began);
+}
+
+// `key`: of a call that can repeat. `prepare` makes the exchange; if it returns false, `host` makes
+// the call.
 template <class Prepare, class Host>
-int serve_or_pass(Row row, const char* name, MPI_Comm comm, Prepare&& prepare,
-                  Host&& host) noexcept {
+int serve_or_pass(Row row, const char* name, MPI_Comm comm, const std::optional<CallKey>& key,
+                  Prepare&& prepare, Host&& host) noexcept {
   CommState* state = nullptr;
   try {
     state = state_of(comm);
+    if (const Repeat* const again = state ? find_repeat(*state, key) : nullptr)
+      return serve_again(*state, row, *again), MPI_SUCCESS;
     if (state && (state->communicator.valid() || state->why == FallbackReason::differed)) {
       Exchange x = {state, comm, row};
       x.may_fold = true;
-      if (prepare(x)) return serve(x), MPI_SUCCESS;
+      if (prepare(x)) {
+        serve(x);
+        if (key && x.is_direct()) state->repeats.add(*key, x.call, x.bytes, x.algorithm);
+        return MPI_SUCCESS;
+      }
     } else if (state) {
       count_passed(row, state->why);
     }
@@ -103,7 +128,7 @@ int start_or_pass(Row row, const char* name, MPI_Comm comm, MPI_Request* request
 #define SERVE(suffix, name, types, values)                                                   \
   int name##suffix(UNWRAP types MPI_Comm comm) noexcept {                                    \
     return serve_or_pass(                                                                    \
-        Row::name, "MPI_" #name #suffix, comm,                                               \
+        Row::name, "MPI_" #name #suffix, comm, key_of(Row::name, UNWRAP values 0),           \
         [&](Exchange& x) { return prepare_##name(UNWRAP values x); },                        \
         [&] { return PMPI_##name##suffix(UNWRAP values comm); });                            \
   }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "host_mpi.hpp"
+#include "repeats.hpp"
 #include "runtime/communicator.hpp"
 
 namespace paceline::preload {
@@ -42,6 +43,7 @@ struct CommState : std::enable_shared_from_this<CommState> {
   // The ranks' agreement to join; null: none yet, it is made in the call that joins.
   std::shared_ptr<Agreement> agreed;
   int joins_in = 0;   // calls up to and including the one that joins; 0: joined, or never joins
+  Repeats repeats;
   std::uint32_t calls = 0;            // calls given to Paceline so far, numbered as Paceline does
   // After calls have differed between ranks (recovery.hpp): the last call that fails on this rank;
   // true if it has reported an error; true if a failed call has overwritten its input.

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -104,18 +105,17 @@ void copy_by(const Driver& driver, const void* device, void* to, const void* fro
 }
 
 // True if the thread has checked this buffer before. Without a loaded driver a known buffer costs
-// one comparison. Every 64th call and each new buffer look again for a driver loaded since.
+// one comparison; each new one looks again for a driver loaded since.
 bool is_known(const void* address) {
-  constexpr unsigned kBuffers = 16, kTrusted = 64;
+  constexpr unsigned kBuffers = 16;
   thread_local std::array<const void*, kBuffers> known{};
-  thread_local unsigned looks = 0;
   const void*& place = known[Random::mix(reinterpret_cast<std::uintptr_t>(address)) % kBuffers];
-  if (place == address && ++looks % kTrusted != 0) return true;
-  place = address;
-  return false;
+  return std::exchange(place, address) == address;
 }
 
 }  // namespace
+
+bool has_driver() { return loaded().get() != nullptr; }
 
 bool is_on_device(const void* address) {
   const Driver* driver = loaded().get();

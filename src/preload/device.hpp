@@ -34,6 +34,8 @@ class HostCopy {
 
 // True if the processor cannot access this address.
 bool is_on_device(const void* address);
+// True once a buffer has been asked about in a process that has loaded the driver.
+bool has_driver();
 
 // Copies from or to the buffer at `device`. Throws a resource error if the driver cannot.
 void copy_by_driver(const void* device, void* to, const void* from, std::size_t bytes);

@@ -28,6 +28,7 @@ struct Exchange {
   bool pass(FallbackReason why);
   void begin();   // copies what is read to where Paceline reads it
   void end();     // copies the result to where the program wants it
+  bool is_direct() { return op == MPI_OP_NULL && input.is_direct() && output.is_direct(); }
 };
 
 // True if Paceline serves a call of this collective on the communicator; else counts it as the

@@ -90,6 +90,11 @@ class Operand {
     if (!is_direct()) move(0, of_.pieces, false);
   }
   void* place_of(int piece) const;   // in the buffer
+  // True if address() is the buffer itself.
+  bool is_direct() {
+    if (!is_looked_at_) look();
+    return is_dense_ && !is_on_device_ && !is_apart_;
+  }
 
  private:
   // Only operands with uneven pieces, memory or a datatype of their own have these.
@@ -102,10 +107,6 @@ class Operand {
     std::size_t room = 0;                      // of `bytes`
   };
 
-  bool is_direct() {
-    if (!is_looked_at_) look();
-    return is_dense_ && !is_on_device_ && !is_apart_;
-  }
   void look();
   More& more();
   std::byte* own();

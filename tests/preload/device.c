@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { MOST = 30000, RANKS = 8 };
 
 static int rank, size, calls;
 static void* (*device_alloc)(size_t, int);
+static void (*take)(void*, size_t);
 static int (*copy)(uintptr_t, uintptr_t, size_t), (*push)(void*), (*pop)(void**);
 static int (*copies)(void), (*attributes)(unsigned, const int*, void**, uintptr_t);
 static int *device_in, *device_out, *managed;
@@ -151,6 +153,7 @@ static void load(const char* path) {
   void* driver = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   need(driver != NULL, "no driver", 0, 0);
   *(void**)&device_alloc = find(driver, "feigned_alloc");
+  *(void**)&take = find(driver, "feigned_take");
   *(void**)&copies = find(driver, "feigned_copies");
   *(void**)&copy = find(driver, "cuMemcpy");
   *(void**)&attributes = find(driver, "cuPointerGetAttributes");
@@ -158,6 +161,21 @@ static void load(const char* path) {
   *(void**)&pop = find(driver, "cuCtxPopCurrent_v2");
   device_in = device_alloc(sizeof seen, 0), device_out = device_alloc(sizeof seen, 0);
   managed = device_alloc(sizeof seen, 1);
+}
+
+/* The same call again and again, until its buffer is one on the device. */
+static void change_place(void) {
+  enum { BYTES = 1 << 16 };
+  int sum = 1, one = 1, *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (int i = 0; i < 6; ++i) {
+    if (i == 0) *at = one;
+    if (i == 4) take(at, BYTES);
+    MPI_Allreduce(MPI_IN_PLACE, at, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    sum *= size;
+    move(&one, at, sizeof one);
+    need(one == sum, "allreduce in one place", 1, i);
+  }
 }
 
 int main(int argc, char** argv) {
@@ -184,6 +202,7 @@ int main(int argc, char** argv) {
   managed[0] = 1;
   MPI_Allreduce(managed, managed + 1, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   need(managed[1] == size && copies() == before, "managed memory is copied", 1, 0);
+  change_place();
   MPI_Type_free(&holes);
   printf("rank %d: %d calls ok, %d copies\n", rank, calls, copies());
   MPI_Finalize();

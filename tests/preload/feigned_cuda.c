@@ -25,6 +25,14 @@ void* feigned_alloc(size_t bytes, int is_managed) {
   return blocks[count++].shown;
 }
 
+/* Host memory, whole pages of it, is the device's from now on. */
+void feigned_take(void* shown, size_t bytes) {
+  void* const data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memcpy(data, shown, bytes);
+  mprotect(shown, bytes, PROT_NONE);
+  blocks[count].shown = shown, blocks[count].data = data, blocks[count++].bytes = bytes;
+}
+
 int feigned_copies(void) { return copies; }
 
 static int block_of(uintptr_t address) {

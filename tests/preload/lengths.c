@@ -1,6 +1,6 @@
-/* Calls that differ between ranks, and right ones after them: who takes part in a wrong call is
-   told, and the communicator goes on. The argument is "bcast" or "allreduce". Ends with "rank r:
-   PART ok, refused N", or says what is wrong and ends with 1. */
+/* Calls that differ between ranks, and right ones before and after them: the ranks of a wrong call
+   are told, and the communicator goes on. The argument is "bcast" or "allreduce". Ends with "rank
+   r: PART ok, refused N", or says what is wrong and ends with 1. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
   need(argc == 2, "usage: lengths PART");
+  right_calls();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (strcmp(argv[1], "bcast") == 0) bcast();
   else allreduce();
