@@ -245,6 +245,8 @@ def test_mpi_example(mpi, compiled, ranks):
     ]
 
 
+@pytest.mark.parametrize("mpi", [NAMES[1], *map(param, NAMES[:1]), *map(param, NAMES[2:])],
+                         indirect=True)
 def test_a_rank_that_does_not_join_under_mpi_ends_the_others(mpi, compiled, tmp_path):
     found, compiler = mpi
     source = tmp_path / "absent.c"

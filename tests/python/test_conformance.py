@@ -37,8 +37,7 @@ CHOSEN = {f"test_{name}" for name in (
 )}  # fmt: skip
 
 # Only for gloo's name: what other backends do not have.
-OF_GLOO = {"test_monitored_barrier_gloo", "test_monitored_barrier_gloo_rank_0_timeout",
-           "test_monitored_barrier_gloo_subgroup", "test_sparse_all_reduce_sum"}
+OF_GLOO = {"test_monitored_barrier_gloo", "test_sparse_all_reduce_sum"}
 
 # Why torch skips the others: what is not a matter of the backend on CPUs.
 REASONS = (

@@ -3,12 +3,12 @@ it hears why it is not; nobody hangs."""
 
 import launched
 import pytest
-from length import param
+from length import each
 
 from paceline import RankLost
 
-PUSHED = ["tasks", "auto", "depcha", "concom", "funnel"]
-WHAT = ["idle", "call", "tasks", "auto", *map(param, PUSHED[2:])]
+WHAT = ["tasks", "idle", "call", "auto", "depcha", "concom", "funnel"]
+each_of_four, each_of_one = each("what", WHAT[:4], WHAT[4:]), each("what", WHAT[:1], WHAT[1:])
 BREAKS = [("exception", "ValueError: out of data"), ("ctrl_c", "KeyboardInterrupt"),
           ("sigterm", ""), ("sighup", ""), ("os_exit", "")]
 SUM = "result [3.0, 3.0, 3.0, 3.0]"
@@ -25,7 +25,7 @@ def ended(how, what, who="one"):
     return run
 
 
-@pytest.mark.parametrize("what", WHAT)
+@each_of_four
 @pytest.mark.parametrize("how", ["return", "exit", "finalize", "dropped"])
 def test_what_was_pushed_is_computed(how, what):
     run = ended(how, what)
@@ -35,7 +35,7 @@ def test_what_was_pushed_is_computed(how, what):
         assert run.text(rank, "stdout") == wanted, run.text()
 
 
-@pytest.mark.parametrize("what", WHAT)
+@each_of_four
 @pytest.mark.parametrize("how, words", BREAKS)
 def test_others_hear_why_a_rank_breaks_off(how, words, what):
     run = ended(how, what)
@@ -51,7 +51,7 @@ def test_others_hear_why_a_rank_breaks_off(how, words, what):
     assert run.text(1, "stdout") == NOTHING
 
 
-@pytest.mark.parametrize("what", WHAT)
+@each_of_four
 @pytest.mark.parametrize("how, status", [
     ("child", 0), ("child_exit", 3), ("child_exception", 1),
 ])  # fmt: skip
@@ -64,7 +64,7 @@ def test_children_end_and_their_parents_compute(how, status, what):
         assert f"child {status}" in lines and lines[-1] == wanted, run.text()
 
 
-@pytest.mark.parametrize("what", WHAT)
+@each_of_one
 @pytest.mark.parametrize("how, words", BREAKS)
 def test_all_ranks_break_off(how, words, what):
     run = ended(how, what, "all")

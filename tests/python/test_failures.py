@@ -10,7 +10,7 @@ from pathlib import Path
 import launched
 import mpis
 import pytest
-from length import each
+from length import each, param
 
 pytestmark = pytest.mark.ranks
 
@@ -66,8 +66,8 @@ def is_there(process):
     return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:1]
 
 
-@pytest.mark.parametrize(
-    "ranks, limit_ms, progress", [(2, 600, "caller"), (3, 600, "thread"), (2, None, "thread")])
+@pytest.mark.parametrize("ranks, limit_ms, progress", [
+    (2, 600, "caller"), param(3, 600, "thread"), (2, None, "thread")])
 def test_stopped_rank(ranks, limit_ms, progress):
     env = {"PACELINE_STOPPED_MS": str(limit_ms)} if limit_ms else {}
     run, lines = told("stopped", ranks, grace_s=4, PACELINE_PROGRESS=progress, **env)

@@ -105,7 +105,7 @@ def check(mpi, folder, mutant):
 
 @pytest.mark.parametrize("name, ranks", [
     pytest.param(name, ranks, marks=[in_long] * (
-        (name, ranks) in (("mpich5", 3), ("openmpi5", 5)) or name not in NEWEST and (
+        (name, ranks) in (("mpich5", 3), ("mpich5", 5), ("openmpi5", 5)) or name not in NEWEST and (
             name, ranks) not in (("openmpi4", 3), ("mpich5-standard", 3))))
     for name in NAMES for ranks in SCENARIOS
 ])  # fmt: skip

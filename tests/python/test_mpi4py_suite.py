@@ -10,7 +10,7 @@ from importlib import metadata
 import launched
 import mpis
 import pytest
-from length import in_long
+from length import LONG, in_long
 from test_preload import built, mpi_of, mpicc_of
 
 pytestmark = pytest.mark.ranks
@@ -24,7 +24,7 @@ MODULES = (
 HOSTS = ("openmpi4", "openmpi5", "mpich5")  # mpi4py's wheel does not know Debian's MPICH
 SHORT = {("openmpi4", "cco_obj", "served"), ("openmpi5", "cco_vec", "served"),
          ("mpich5", "cco_nb_buf", "served"), ("openmpi4", "cco_ngh_obj", "recorded")}  # fmt: skip
-RANKS, LIMIT_S = 3, 170
+RANKS, LIMIT_S = 3 if LONG else 2, 170
 # The tests are in mpi4py's source, not in its wheel: ./dev mpi puts them there.
 SUITE = mpis.ROOT / f"build/mpi/mpi4py-{metadata.version('mpi4py')}/test"
 

@@ -35,7 +35,7 @@ each_that_starts = pytest.mark.parametrize("host", CAN_START, ids=str)
 # --- under mpiexec ---------------------------------------------------------------------------
 
 
-@each_host
+@each("host", MPIS[:1], MPIS[1:])
 @pytest.mark.parametrize("ranks, nodes", [param(2, "0,1"), (3, "0,0,1")])
 def test_collectives(host, ranks, nodes):
     assert launched.failures("collective_checks", ranks, mpi=host, nodes=nodes) == {}

@@ -374,7 +374,7 @@ def test_the_day_is_the_same_wherever_the_clock_lives(monkeypatch):
 
 def test_workers_are_as_many_as_cores_and_memory_allow(monkeypatch):
     monkeypatch.setattr(python_tests, "cores", lambda: 2)
-    for gib, shared_gib, workers in [(24, 12, 4), (5, 12, 2), (0.5, 12, 1), (24, 1 / 16, 2),
+    for gib, shared_gib, workers in [(24, 12, 3), (5, 12, 2), (0.5, 12, 1), (24, 1 / 16, 2),
                                      (24, 0.001, 1)]:
         monkeypatch.setattr(python_tests, "free_gib", lambda gib=gib: gib)
         monkeypatch.setattr(python_tests, "free_shared_gib", lambda gib=shared_gib: gib)

@@ -26,7 +26,8 @@ def started(mpi, *parts):
         command += [*[":"] * (len(command) > len(mpi.mpiexec)), "-n", str(ranks), *preload, program,
                     "progress"]  # fmt: skip
     env = {**os.environ, **launched.limits(), "PACELINE_PRELOAD_SUMMARY": "on",
-           "PACELINE_START_TIMEOUT_MS": "3000"}  # fmt: skip
+           "PACELINE_START_TIMEOUT_MS": "3000" if all(library for _, library in parts) else "500",
+           }  # fmt: skip
     done = subprocess.run(list(map(str, command)), env=env, text=True, timeout=LIMIT_S,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)  # fmt: skip

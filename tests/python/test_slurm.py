@@ -9,7 +9,7 @@ import launched
 import mpis
 import pytest
 import slurms
-from length import in_long
+from length import in_long, param
 
 from paceline.launch import held_port
 
@@ -59,7 +59,8 @@ def sums(ranks):
 
 # Not 3 ranks on a node: Open MPI 5's MPI_Init then fails with PMIx 4.2.2, Debian 12's.
 @each
-@pytest.mark.parametrize("shape, before", [("-N1 -n2", ()), ("-N2 -n3", ()), ("-N2 -n3", APART)])
+@pytest.mark.parametrize("shape, before", [param("-N1 -n2", ()), param("-N2 -n3", ()),
+                                           ("-N2 -n3", APART)])
 def test_worlds(slurm, host, shape, before):
     status, out, errors = srun(
         slurm, INTERFACE[host.family], shape, STARTS, "init", before=before, host=host

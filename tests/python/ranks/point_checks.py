@@ -1,5 +1,6 @@
 """Checks of send and recv: which message a receive gets, by source, tag and order."""
 
+import os
 import threading
 import time
 from datetime import timedelta
@@ -15,6 +16,8 @@ from support import blocks_held, checks_in, raises, run_checks
 import paceline
 import paceline.torch  # Importing it registers the backend's name.
 from paceline.torch import p2p as p2p_module
+
+TIMES = 3 if os.environ.get("PACELINE_LONG") else 1
 
 
 def check_tags_in_another_order(comm):
@@ -203,19 +206,19 @@ def rss():
 
 def check_random_programs(comm):
     if comm.size > 1:
-        for seed in range(6):
+        for seed in range(2 * TIMES):
             random_points.play_named(seed)
 
 
 def check_random_programs_of_any_source(comm):
     if comm.size > 1:
-        for seed in range(4):
+        for seed in range(2 * TIMES):
             random_points.play_any(seed)
 
 
 def check_random_programs_of_threads(comm):
     if comm.size > 1:
-        for seed in range(2):
+        for seed in range(TIMES):
             random_points.play_threads(seed)
 
 

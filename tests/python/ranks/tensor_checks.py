@@ -1,6 +1,7 @@
 """Checks of tensors whose memory is not what it looks like, in every call; and of what becomes of a
 result that cannot be copied back."""
 
+import os
 from datetime import timedelta
 from unittest import mock
 
@@ -294,7 +295,7 @@ def check_what_torch_itself_refuses_on_one_rank_alone(comm):
     rows = [torch.zeros(SHAPE, dtype=dtype) for _ in range(comm.size)]
     calls = [("different dtypes", lambda group: dist.all_gather(rows, x, group=group))]
     kinds = {"a conjugate view": _conjugated, **_refused_by_torch()}
-    for make in kinds.values():
+    for make in list(kinds.values())[:None if os.environ.get("PACELINE_LONG") else 3]:  # 1 s each
         odd = _on_one_rank(make, me)(x)
         calls.append(("ensor", lambda group, odd=odd: dist.all_reduce(odd, group=group)))
     for words, call in calls:
