@@ -28,7 +28,7 @@
 namespace paceline::preload {
 namespace {
 
-// Runs `work`, which makes such a call of Paceline.
+// Runs `work`, which makes this call. If it fails, notes whether its input may be overwritten.
 template <class Work>
 void guard(CommState& state, const Call& call, Work&& work) {
   try {

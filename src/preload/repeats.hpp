@@ -73,8 +73,9 @@ class Repeats {
     bool is_repeat = false;
     Repeat repeat;
   };
-  static std::size_t place_of(const CallKey& key) {
-    return Random::mix(key.arguments[0] + 3 * key.arguments[1] + key.row) % kPlaces;
+  static std::size_t place_of(const CallKey& key) {   // buffers and count are the first arguments
+    const auto& of = key.arguments;
+    return Random::mix(of[0] + 3 * of[1] + 5 * of[2] + key.row) % kPlaces;
   }
 
   std::unique_ptr<std::array<Seen, kPlaces>> all_;   // null until the first call

@@ -14,8 +14,8 @@ WORKER_SHARED_GIB = 1 / 32  # of that in /dev/shm; MPICH dies where it is full
 
 
 def workers():
-    """Some tests sleep: three for two cores, where memory allows. With four the ranks that poll
-    take more from each other than that gains (2 cores: 342 s, with three 332 s)."""
+    """Some tests sleep: three for two cores, where memory allows. With four, ranks that poll take
+    time from each other: 620 s of two processors, with three 550 s (one run each)."""
     return max(1, min(3 * cores() // 2, 8, int(free_gib() / WORKER_GIB),
                       int(free_shared_gib() / WORKER_SHARED_GIB)))
 
