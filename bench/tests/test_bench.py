@@ -2,15 +2,11 @@
 
 import itertools
 import json
-import math
-import subprocess
-import sys
 import threading
 import time
 
 import numpy as np
 import pytest
-from length import each, in_long
 from paceline import _core
 from paceline_bench.measure import ceiling, report, values
 from paceline_bench.measure.cases import Case
@@ -18,10 +14,7 @@ from paceline_bench.measure.meeting import Meeting, make_room
 from paceline_bench.measure.plan import Plan, variants_for
 from paceline_bench.measure.variants import Variant
 
-pytestmark = pytest.mark.ranks
 COLLECTIVES = _core.collectives()
-FEW = ("allreduce", "broadcast")
-MORE = [name for name in COLLECTIVES if name not in FEW]
 
 # --- inputs and results -------------------------------------------------------------------------
 
@@ -315,85 +308,3 @@ def test_ceilings_take_the_rates_before_and_after():
         rank["cases"][0]["rates"] = [[1e9, 2e9], [3e9, 2e9]]
     rows, _ = report.merge(files, plan)
     assert rows[0].ceilings == [pytest.approx((3 + 2) * 8192 / 4e9)]
-
-
-# --- for real -----------------------------------------------------------------------------------
-
-
-def bench(tmp_path, *arguments):
-    """Runs `paceline bench`; returns (status, output, records)."""
-    file = tmp_path / "records.json"
-    program = "import sys; from paceline.cli import main; sys.exit(main())"
-    found = subprocess.run(
-        [sys.executable, "-c", program, "bench", *arguments, "--json", str(file)],
-        capture_output=True, text=True, timeout=150)
-    content = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return found.returncode, found.stdout + found.stderr, content
-
-
-def test_bench_writes_what_it_shows(tmp_path):
-    status, out, content = bench(
-        tmp_path, "allreduce", "--sizes", "4,16KiB", "--algorithm", "auto,ring", "--segments",
-        "0,3", "--repeats", "3", "--launches", "2")
-    assert status == 0, out
-    records = content["records"]
-    assert len(records) == 8
-    assert {record["bytes"] for record in records} == {4, 16384}
-    assert {record["variant"] for record in records} == {
-        "paceline", "paceline x 3", "ring", "ring x 3"}
-    for record in records:  # those of a launch whose cores have moved count if there are no others
-        assert 0 < record["time_us_min"] <= record["time_us_median"] <= record["time_us_max"]
-        assert record["launches"] == 2 - content["launches_dropped"] % 2
-        assert record["repetitions"] == 3 * record["launches"]
-        assert (record["fraction_of_bound"] is None) == (record["bytes"] < 4096)
-        assert record["variant"] in out
-    assert len(content["round_trips_ns"]) == 2 and all(map(len, content["round_trips_ns"]))
-    assert content["machine"]["cores"] and content["date"] and content["versions"]["paceline"]
-    assert content["command"].startswith("paceline bench allreduce --sizes 4,16KiB")
-
-
-@each("collective", FEW, MORE)
-def test_bench_of_every_collective_is_exact(tmp_path, collective):
-    dtype = "bfloat16" if collective == "allreduce" else "float32"  # bfloat16 has to load torch
-    if dtype == "bfloat16":
-        pytest.importorskip("torch")
-    status, out, content = bench(
-        tmp_path, collective, "-n", "3", "--sizes", "1000", "--dtype", dtype, "--root", "2",
-        "--repeats", "2", "--algorithm", "all")
-    assert status == 0, out
-    assert content["notes"] == [] or all("fastest call" in note for note in content["notes"])
-    assert len(content["records"]) == 1 + len(those(collective, "messages"))
-
-
-@each("collective", FEW, MORE)
-def test_native_calls_are_exact(tmp_path, collective):
-    shared, separate = any(those(collective, "symmetric")), collective in ("allreduce", "reduce")
-    status, out, content = bench(
-        tmp_path, collective, "--sizes", "1000", "--root", "1", "--repeats", "2", "--batch", "3",
-        "--through", "native", *["--shared"] * shared, *["--separate"] * separate)
-    assert status == 0, out
-    records = content["records"]
-    assert {row["separate_output"] for row in records} == {separate}
-    assert [row["shared_buffers"] for row in records] == ([False, True] if shared else [False])
-    assert all(row["batch"] == 3 and row["timed"] == "natively" for row in records)
-    assert all(0 < row["time_us_min"] < 1e7 and row["repetitions"] == 2 for row in records)
-    assert "wrong" not in out and len(content["round_trips_ns"]) == 1
-
-
-@in_long
-def test_bench_against_gloo(tmp_path):
-    pytest.importorskip("torch")
-    status, out, content = bench(
-        tmp_path, "allreduce", "--sizes", "1KiB", "--repeats", "3", "--against", "gloo")
-    assert status == 0, out
-    by_label = {record["variant"]: record for record in content["records"]}
-    assert set(by_label) == {"paceline", "torch paceline", "torch gloo"}
-    ratio = by_label["torch paceline"]["peer"]["time_ratio_median"]
-    assert math.isfinite(ratio) and ratio > 0
-    assert "vs gloo" in out
-
-
-def test_bench_tells_what_the_ranks_said(tmp_path):
-    status, out, _ = bench(tmp_path, "allreduce", "--sizes", "4", "--shm-dir", str(tmp_path / "no"))
-    assert status == 1
-    assert "the ranks failed" in out and str(tmp_path / "no") in out

@@ -1,8 +1,6 @@
 """The benchmark's other forms of a call: an MPI's calls at once, a plain ring, transfers alone."""
 
 import json
-import subprocess
-import sys
 
 import click
 import mpis
@@ -44,18 +42,15 @@ def test_arithmetic_that_no_transfer_hides():
     assert peer["exposed_arithmetic"] is None
 
 
-def test_bench_of_other_forms(tmp_path):
+def test_bench_of_other_forms(paceline, tmp_path):
     """An MPI's non-blocking collectives, a ring of its Sendrecv, and ours without arithmetic."""
     host, file = next(m for m in mpis.found() if m.family == "mpich"), tmp_path / "records.json"
-    main = "import sys; from paceline.cli import main; sys.exit(main())"
-    command = [
-        sys.executable, "-c", main, "bench", "allreduce", "--sizes", "64KiB", "--repeats", "2",
-        "--against", "mpi", "--mpi", str(host.library), "--json", str(file), "--algorithm", "ring",
-        "--segments", "2", "--peer-segments", "1,4", "--peer-ring", "--no-reduce",
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "wrong by design" in done.stdout and "not overlapped" in done.stdout
+    status, out, errors = paceline(
+        "bench", "allreduce", "--sizes", "64KiB", "--repeats", "2",
+        "--against", "mpi", "--mpi", host.library, "--json", file, "--algorithm", "ring",
+        "--segments", "2", "--peer-segments", "1,4", "--peer-ring", "--no-reduce")
+    assert status == 0, out + errors
+    assert "wrong by design" in out and "not overlapped" in out
     found = {row["variant"]: row for row in json.loads(file.read_text())["records"]}
     assert {name: (row["form"], row["segments"]) for name, row in found.items()} == {
         "ring x 2": ("blocking", 2), "ring x 2, no reduce": ("blocking", 2),

@@ -1,9 +1,13 @@
 """Messages and rounds of a call: what a tap sees, and what is made of it."""
 
+import functools
 import socket
+import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from lab.namespaces import NET, unshare
 from paceline_bench.measure import messages
 from paceline_bench.measure.messages import Segment
 
@@ -89,17 +93,29 @@ def answer(server):
             peer.sendall(said)
 
 
-def opened():
-    """A tap on the loopback."""
-    try:
-        return messages.Tap("lo")
-    except PermissionError:
-        pytest.skip("needs CAP_NET_RAW and CAP_NET_ADMIN")
+def in_own_network(test):
+    """Runs a test in a network whose loopback has no packets of other tests."""
+
+    def inside(**fixtures):
+        try:
+            unshare(NET)  # for this thread and those that it starts
+        except PermissionError:
+            pytest.skip("needs CAP_NET_RAW and CAP_NET_ADMIN")
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        test(**fixtures)
+
+    @functools.wraps(test)
+    def run(**fixtures):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(inside, **fixtures).result()
+
+    return run
 
 
+@in_own_network
 def test_a_tap_without_room_says_so(monkeypatch):
     monkeypatch.setattr(messages, "ROOM", 4096)
-    tap = opened()
+    tap = messages.Tap("lo")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         for _ in range(200):
             sender.sendto(bytes(1000), ("127.0.0.1", 9))
@@ -110,8 +126,9 @@ def test_a_tap_without_room_says_so(monkeypatch):
     tap.close()
 
 
+@in_own_network
 def test_a_tap_sees_what_passes_and_no_answers():
-    tap = opened()
+    tap = messages.Tap("lo")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         thread = threading.Thread(target=answer, args=(server,))

@@ -3,6 +3,7 @@ most of what a rank is tested for.
 
     server = Server("torch", "paceline")
     process = server.popen([script, *arguments], environment)   # as subprocess.Popen, with pipes
+    process = server.popen(["-m", module, *arguments], environment)
 
 A forked rank is what a started one is: its standard streams, environment, arguments and end are its
 own. It differs where the environment is read at import, and in that all ranks have one layout of
@@ -39,7 +40,7 @@ class Server:
             )  # fmt: skip
 
     def popen(self, words, environment):
-        """A rank that runs this script of Python."""
+        """A rank that runs this script of Python, or this module after "-m"."""
         pipes = [os.pipe() for _ in range(3)]
         request = {"words": words, "environment": dict(environment), "folder": os.getcwd()}
         socket.send_fds(self.socket, [json.dumps(request).encode()], [end for _, end in pipes])
@@ -117,6 +118,11 @@ if __name__ == "__main__":
     for module in modules:
         importlib.import_module(module)
     gc.freeze()  # what has been imported is never looked through in a rank, so pages stay shared
-    sys.argv[:] = serve(socket.socket(fileno=int(number)))
-    sys.path[0] = os.path.dirname(sys.argv[0])
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    words = serve(socket.socket(fileno=int(number)))
+    sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    if words[0] == "-m":
+        sys.argv[:], sys.path[0] = words[1:], os.getcwd()
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[:], sys.path[0] = words, os.path.dirname(words[0])
+        runpy.run_path(words[0], run_name="__main__")

@@ -1,6 +1,7 @@
 """Runs the scripts in tests/python/ranks on several ranks, once per session and shape."""
 
 import atexit
+import contextlib
 import functools
 import importlib.util
 import json
@@ -147,11 +148,18 @@ class ForkedRun(paceline.launch._Run):
     """A launch whose ranks are forked from a process that has imported what they import."""
 
     def popen(self, words, environment):
-        if not words[1:] or not words[1].endswith(".py"):  # no script of Python
-            return super().popen(words, environment)
         scripts = [Path(word) for word in words if word.endswith(".py")]
+        if words[1:2] == ["-m"]:
+            scripts = [Path(importlib.util.find_spec(words[2]).origin)]
+        elif not words[1:] or not words[1].endswith(".py"):  # no program of Python
+            return super().popen(words, environment)
         torch = "WITH_TORCH" in environment or any(map(imports_torch, scripts))
         return server(torch).popen(words[1:], environment)
+
+
+def forking():
+    """Launches within it fork their ranks."""
+    return mock.patch.object(paceline.launch, "_Run", ForkedRun)
 
 
 def start(script, ranks, *arguments, env=None, timeout_s=LIMIT_S, mpi=None, **keywords):
@@ -169,8 +177,7 @@ def start(script, ranks, *arguments, env=None, timeout_s=LIMIT_S, mpi=None, **ke
         command = ["env", *forget, *mpi.command(ranks, sys.executable, *command)]
         ranks = 1
     cold = mpi or any(name.startswith(AT_IMPORT) for name in settings)
-    kind = paceline.launch._Run if cold else ForkedRun
-    with mock.patch.object(paceline.launch, "_Run", kind):
+    with contextlib.nullcontext() if cold else forking():
         run.status = paceline.launch.launch(
             command, ranks, env=settings, timeout_s=timeout_s, on_line=run.add, **keywords
         )

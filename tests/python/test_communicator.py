@@ -30,4 +30,4 @@ def test_requests_without_a_thread(name):
 @pytest.mark.parametrize("name", [*launched.names("shared_checks"), "end"])
 @each("ranks", [3], [1, 2, 5])
 def test_shared_arrays(name, ranks):
-    launched.expect("shared_checks", name, ranks)
+    launched.expect("shared_checks", name, ranks, TORCH)

@@ -61,6 +61,7 @@ def test_ddp_of_torch():
     assert {name for name, how in found.items() if how == "otherwise"} == set(OTHERWISE)
 
 
+@in_long
 @pytest.mark.limit_s(300)
 def test_chosen_ones():
     found, said = outcome(frozenset(CHOSEN))

@@ -1,12 +1,16 @@
 """Ranks that are forked are what started ones would be (forkserver.py)."""
 
+import contextlib
 import json
 import os
 import signal
+import sys
 import textwrap
 
 import launched
 import pytest
+
+from paceline.launch import launch
 
 pytestmark = pytest.mark.ranks
 
@@ -44,6 +48,21 @@ def test_a_script_finds_the_same(run):
             environment.pop(name, None)
         found.append((status, more, lines, facts, environment))
     assert found[0] == found[1] and found[0][1] == ["unbuffered", "at exit"]
+
+
+def test_a_module_finds_the_same(tmp_path, monkeypatch):
+    (tmp_path / "told.py").write_text(
+        "import os, sys; print(sys.argv, __name__, sys.path[:2], os.getcwd())")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "further"))
+    said = []
+    for how in (contextlib.nullcontext(), launched.forking()):
+        run = launched.Run()
+        with how:
+            assert launch([sys.executable, "-m", "told", "a"], 1, on_line=run.add) == 0, run.text()
+        said.append(run.text())
+    assert said[0] == said[1] and "further" in said[0]
 
 
 @pytest.mark.parametrize("source, status", [

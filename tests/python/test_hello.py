@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from launched import flat, limits
+from launched import flat, forking, limits
 from rich.console import Console
 
 from paceline.cli import hello
@@ -18,19 +18,16 @@ pytestmark = pytest.mark.ranks
 ROUNDS = 9
 
 
-def run(tmp_path, **environment):
-    """The screen of `paceline hello` in a folder of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "paceline", "hello", "-n", "2"], cwd=tmp_path, timeout=280,
-        capture_output=True, text=True, env={**limits(), "COLUMNS": "80", **environment})
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    return done.stdout
-
-
-def test_it_trains_and_times_and_draws(tmp_path):
+def test_it_trains_and_times_and_draws(paceline, tmp_path, monkeypatch):
     pytest.importorskip("torch")
-    said = run(tmp_path)
+    for name, value in {**limits(), "COLUMNS": "80", "WITH_TORCH": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(hello, "STEPS", 1)
+    monkeypatch.setattr(hello, "SIZE_ROUNDS", 1)
+    monkeypatch.chdir(tmp_path)
+    with forking():
+        status, said, errors = paceline("hello", "-n", "2")
+    assert status == 0 and max(map(len, said.splitlines())) <= 80, said + errors
     assert re.search(r"overlap\(\) is \d+\.\d\d times as fast as DDP over gloo", flat(said))
     assert "Same losses: yes" in flat(said) and "paceline.torch.overlap(model)" in said
     row = re.compile(r"^ +(\d+ \w?i?B) +[\d.]+ \w?s +[\d.]+ \w?s +█* [\d.]+", re.MULTILINE)
@@ -43,7 +40,12 @@ def test_it_trains_and_times_and_draws(tmp_path):
 
 def test_it_times_allreduce_where_torch_is_missing(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['torch'] = None\n")
-    said = run(tmp_path, PYTHONPATH=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-m", "paceline", "hello", "-n", "2"], cwd=tmp_path, timeout=280,
+        capture_output=True, text=True,
+        env={**limits(), "COLUMNS": "80", "PYTHONPATH": str(tmp_path)})
+    said = done.stdout
+    assert done.returncode == 0 and max(map(len, said.splitlines())) <= 80, said + done.stderr
     assert "pip install torch" in said and "64 MiB" in said
     assert "gloo" not in said and not (tmp_path / "paceline-hello.svg").exists()
 

@@ -129,11 +129,13 @@ def test_another_backend_is_replaced(replaced, named, by):
 
 @pytest.mark.parametrize("feigned, why", [("cuda", "also serves cuda"),
                                           param("newer", "makes groups in a way")])
-def test_it_is_said_where_nobody_is_replaced(feigned, why):
+@each("ranks", [1], [2])
+def test_it_is_said_where_nobody_is_replaced(feigned, why, ranks):
     env = {"PACELINE_REPLACE": "gloo", "FEIGN": feigned, **dict([AUTOLOAD])}
-    run = launched.start("replaced.py", 2, "gloo", env=env)
+    run = launched.start("replaced.py", ranks, "gloo", env=env)
     assert run.status == 0, run.text()
-    assert run.text(stream="stdout").splitlines() == ["ProcessGroupGloo gloo [2.0, 2.0, 2.0]"] * 2
+    line = f"ProcessGroupGloo gloo {[float(ranks)] * 3}"
+    assert run.text(stream="stdout").splitlines() == [line] * ranks
     said = run.text(stream="stderr")
     assert said.count("paceline: does not serve in place of gloo") == said.count(why) == 1, said
 

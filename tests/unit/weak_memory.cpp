@@ -1,20 +1,22 @@
 #include "unit/weak_memory.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <deque>
 #include <semaphore>
 #include <thread>
 
 namespace paceline::test {
 namespace {
 
-// Threads of the system, of which only the holder of the baton runs.
-struct Baton {
-  std::binary_semaphore back{0};
-  std::vector<std::unique_ptr<std::binary_semaphore>> go;
+// Threads of the system, of which the one whose turn it is runs.
+struct Turns {
+  std::deque<std::binary_semaphore> go;
+  std::vector<std::size_t> left;   // threads that have not ended
+  std::binary_semaphore back{0};   // a thread has come to its first operation, or all have ended
 };
-thread_local Baton* baton = nullptr;
+thread_local Turns* turns = nullptr;
 thread_local std::size_t self = 0;
+thread_local bool has_begun = false;
 
 void join(std::vector<std::size_t>& view, const std::vector<std::size_t>& other) {
   view.resize(std::max(view.size(), other.size()));
@@ -47,34 +49,43 @@ bool Memory::Choices::next() {
 void Memory::run(std::vector<std::function<void()>> threads) {
   const View all(words_.size(), 0);
   threads_.assign(threads.size(), {all, all, all});
-  Baton ours;
+  Turns ours;
   std::vector<std::thread> running;
-  std::vector<std::size_t> left;
-  std::vector<char> has_ended(threads.size());
   for (std::size_t i = 0; i < threads.size(); ++i) {
-    ours.go.push_back(std::make_unique<std::binary_semaphore>(0));
-    left.push_back(i);
+    ours.go.emplace_back(0);
+    ours.left.push_back(i);
   }
-  for (std::size_t i = 0; i < threads.size(); ++i)
+  for (std::size_t i = 0; i < threads.size(); ++i) {
     running.emplace_back([&, i] {
-      baton = &ours, self = i;
-      ours.go[i]->acquire();
+      turns = &ours, self = i;
       threads[i]();
-      has_ended[i] = true;
-      ours.back.release();
+      std::erase(ours.left, i);
+      if (!has_begun || ours.left.empty()) ours.back.release();
+      else ours.go[choose(ours.left)].release();
     });
-  while (!left.empty()) {
-    const auto chosen = left.begin() + choices_.take(int(left.size()));
-    ours.go[*chosen]->release();
     ours.back.acquire();
-    if (has_ended[*chosen]) left.erase(chosen);
+  }
+  if (!ours.left.empty()) {
+    ours.go[choose(ours.left)].release();
+    ours.back.acquire();
   }
   for (std::thread& thread : running) thread.join();
 }
 
+std::size_t Memory::choose(const std::vector<std::size_t>& left) {
+  return left[std::size_t(choices_.take(int(left.size())))];
+}
+
 void Memory::turn() {
-  baton->back.release();
-  baton->go[self]->acquire();
+  if (!has_begun) {
+    has_begun = true;
+    turns->back.release();
+  } else if (const std::size_t next = choose(turns->left); next != self) {
+    turns->go[next].release();
+  } else {
+    return;
+  }
+  turns->go[self].acquire();
 }
 
 int Memory::make(std::uint64_t value) {

@@ -50,6 +50,7 @@ class Memory {
   struct Thread { View now, to_acquire, released; };
 
   void turn();   // lets others run before the next operation
+  std::size_t choose(const std::vector<std::size_t>& left);   // whose turn it is
   void fence(Thread& thread, std::memory_order order);
 
   Choices& choices_;

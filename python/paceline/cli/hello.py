@@ -12,7 +12,7 @@ from rich.text import Text
 
 from paceline.busy import Watch, leaves_too_little
 from paceline.cli.common import Number, console, file_option
-from paceline.hello import ALONE, GLOO, OVERLAP, timeline
+from paceline.hello import ALONE, GLOO, OVERLAP, SIZE_ROUNDS, STEP_ROUNDS, STEPS, timeline
 from paceline.on_ranks import run_module
 from paceline.profiling.files import read_folder
 from paceline.provenance import describe_machine
@@ -41,13 +41,14 @@ To time a training step, install torch, then run `paceline hello` again:
 """
 
 
-def run(out, what, module, ranks, folder, **environment):
-    """Runs a module on all ranks. Returns what each has measured, and if other programs kept the
-    machine busy, which it says."""
+def run(out, what, module, ranks, folder, told, **environment):
+    """Runs a module on all ranks, which are told this. Returns what each has measured, and if
+    other programs kept the machine busy, which it says."""
     threads, watch = max(1, len(os.sched_getaffinity(0)) // ranks), Watch()
     with out.status(what):
-        found = run_module(f"paceline.hello.{module}", {"folder": folder, "threads": threads},
-                           ranks, folder, environment=environment, limit_s=300, told_by="hello")
+        spec = {"folder": folder, "threads": threads, **told}
+        found = run_module(f"paceline.hello.{module}", spec, ranks, folder,
+                           environment=environment, limit_s=300, told_by="hello")
     others = watch.cores()
     busy = leaves_too_little(others, ranks)
     if busy:
@@ -148,11 +149,12 @@ def command(ranks, svg):
     with tempfile.TemporaryDirectory(prefix="paceline-hello-") as folder:
         if torch := importlib.util.find_spec("torch"):
             found, busy = run(out, "Training a small network ...", "step", ranks, folder,
-                              PACELINE_PROFILE=folder)
+                              {"rounds": STEP_ROUNDS, "steps": STEPS}, PACELINE_PROFILE=folder)
             same = show_step(out, ranks, found, busy)
             out.print(f"{ABOUT}\n{TWO_LINES}")
             draw(found, read_folder(folder), svg)
-        show_sizes(out, ranks, *run(out, "Timing allreduce ...", "sizes", ranks, folder))
+        show_sizes(out, ranks, *run(out, "Timing allreduce ...", "sizes", ranks, folder,
+                                    {"rounds": SIZE_ROUNDS}))
     out.print(f"\nThe picture {svg} shows how a step spends its time. "
               f"Next:\n{NEXT}" if torch else WITHOUT_TORCH,
               soft_wrap=True)

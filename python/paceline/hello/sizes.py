@@ -10,7 +10,7 @@ import numpy as np
 from paceline import init, on_ranks
 
 SIZES = (*(8 * 4**k for k in range(12)), 64 << 20)  # bytes
-ROUNDS, ROUND_S, MOST = 5, 0.02, 2000
+ROUND_S, MOST = 0.02, 2000
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def check(call, array, rank, ranks):
     seen[:] = 0
 
 
-def measure(rank, ranks, zeros, ways):
+def measure(rounds, rank, ranks, zeros, ways):
     """By name, for each size, seconds of a call in each round."""
     found = {name: [[] for _ in SIZES] for name in ways}
     for at, size in enumerate(SIZES):
@@ -62,12 +62,13 @@ def measure(rank, ranks, zeros, ways):
             each_s[rank] = timed(call, array, 2)
             call(each_s)  # so that all ranks make as many calls
             calls[name] = max(1, min(MOST, int(ROUND_S / float(max(each_s)))))
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for name, call in ways.items():
                 found[name][at].append(timed(call, array, calls[name]))
     return found
 
 
 if __name__ == "__main__":
+    spec = on_ranks.told()
     with joined() as (rank, *rest):
-        on_ranks.tell(on_ranks.told(), rank, measure(rank, *rest))
+        on_ranks.tell(spec, rank, measure(spec["rounds"], rank, *rest))

@@ -17,7 +17,7 @@ from paceline.hello import ALONE, GLOO, OVERLAP
 
 LAYERS, WIDTH, BATCH, RATE = 16, 620, 16, 1e-3
 WARM_UP = 5  # steps until plans are made and memory has been touched
-ROUNDS, STEPS, ROUND_S = 9, 4, 2.0  # a round has fewer steps where they would take longer
+ROUND_S = 2.0  # that a round takes at most
 
 
 class Way:
@@ -80,7 +80,7 @@ def noting(group, spans):
     return average
 
 
-def measure():
+def measure(rounds, steps):
     """Trains in all ways; returns this rank's measurements."""
     net, gloo, spans = network(), dist.new_group(backend="gloo"), []
     ways = {ALONE: Way(net, lambda net: net), OVERLAP: Way(net, overlapped),
@@ -96,8 +96,8 @@ def measure():
 
     turn_s = torch.tensor(sum(edges[-1][-1] - edges[-1][0] for edges in turns(WARM_UP).values()))
     dist.all_reduce(turn_s, dist.ReduceOp.MAX)
-    steps = min(STEPS, max(1, int(ROUND_S / turn_s.item())))
-    edges = turns(ROUNDS * steps)
+    steps = min(steps, max(1, int(ROUND_S / turn_s.item())))
+    edges = turns(rounds * steps)
     ways[GLOO].wrapped.register_comm_hook(None, noting(gloo, spans))
     return {"steps": steps, "edges": edges, "spans": spans,
             "drawn": {name: edges[-1] for name, edges in turns(2).items()},
@@ -109,6 +109,6 @@ if __name__ == "__main__":
     spec = on_ranks.told()
     torch.set_num_threads(spec["threads"])
     dist.init_process_group("paceline")
-    on_ranks.tell(spec, dist.get_rank(), measure())
+    on_ranks.tell(spec, dist.get_rank(), measure(spec["rounds"], spec["steps"]))
     dist.barrier()
     dist.destroy_process_group()

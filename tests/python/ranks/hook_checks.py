@@ -170,10 +170,10 @@ def stepped(model, rank, step):
 
 def zero_hook(hook_name, bucket_mb, **keywords):
     """An optimizer in shards whose steps are made inside DDP's hook, beside the backward pass."""
-    from torch.distributed.algorithms.ddp_comm_hooks import ddp_zero_hook, default_hooks
-    from torch.distributed.optim import ZeroRedundancyOptimizer
-
     def check(comm):
+        from torch.distributed.algorithms.ddp_comm_hooks import ddp_zero_hook, default_hooks
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
         model = DistributedDataParallel(network(), bucket_cap_mb=bucket_mb, static_graph=True)
         optimizer = ZeroRedundancyOptimizer(
             model.parameters(), torch.optim.SGD, overlap_with_ddp=True,
