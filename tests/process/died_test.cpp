@@ -22,7 +22,7 @@ constexpr double kMostS = 10;
   _exit(1);
 }
 
-void give_others_time() { std::this_thread::sleep_for(std::chrono::milliseconds(500)); }
+void give_others_time() { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }
 
 // Ends its process instead of saying something, or of hearing it, for the nth time. The others have
 // read what it said before.

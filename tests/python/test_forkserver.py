@@ -53,6 +53,7 @@ def test_a_script_finds_the_same(run):
 def test_a_module_finds_the_same(tmp_path, monkeypatch):
     (tmp_path / "told.py").write_text(
         "import os, sys; print(sys.argv, __name__, sys.path[:2], os.getcwd())")
+    launched.server(False)  # has another environment
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "further"))

@@ -53,7 +53,7 @@ def release(*defines, mpicc=()):
 
 def core():
     """Build what `./dev check` runs: the core's tests and the Python module, for no MPI."""
-    build("release", targets=["unit", "world", "process", "_core", "_native"])
+    build("release", targets=["unit", "short", "process", "_core", "_native"])
     install_module()
 
 

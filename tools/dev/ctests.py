@@ -9,15 +9,17 @@ TEST_LIMIT_S, LONG_TEST_LIMIT_S = 600, 2400  # of one file of tests
 KEPT = r"tests passed.* out of \d+|No tests were found|\*\*\*(Failed|Timeout|Exception)"
 
 
-def test(preset, *, limit_s, only=None, without=None, env=None, test_limit_s=TEST_LIMIT_S):
+def test(preset, *, limit_s, only=None, without=None, configuration=None, env=None,
+         test_limit_s=TEST_LIMIT_S):
     """Run the tests of a preset; the lines to keep. `only`: those whose names begin so (a regular
-    expression). `without`: leaves out those of this label. Failed: a test failed twice, or was
-    skipped for a reason that has no row in skips.py."""
+    expression). `without`: leaves out those of this label. `configuration`: adds its own. Failed:
+    a test failed twice, or was skipped for a reason that has no row in skips.py."""
     test_limit_s = max(1, int(min(limit_s, test_limit_s * slowness.factor())))
     beside = cores() + 1  # some of them sleep
     command = [VENV / "bin/ctest", "--preset", preset, "-j", beside, "--repeat", "until-pass:2",
                "--timeout", test_limit_s, *(["-R", f"^({only})"] if only else []),
-               *(["-LE", f"^{without}$"] if without else [])]  # fmt: skip
+               *(["-LE", f"^{without}$"] if without else []),
+               *(["-C", configuration] if configuration else [])]  # fmt: skip
     lines = run(command, timeout_s=limit_s, env=environment(**(env or {})), keep=KEPT,
                 on_late=lambda child: print(tell(child), flush=True))  # fmt: skip
     log = ROOT / f"build/{preset}/Testing/Temporary/LastTest.log"

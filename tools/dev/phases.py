@@ -41,8 +41,8 @@ FUZZ_ON = ("loop", "shm", "mpi", "preload")  # from other seeds on
 FUZZ_S = 60  # on each
 LONG = {"PACELINE_LONG": "1"}
 # Tests of `./dev check`: those of one core library, on its own and on real ranks.
-CHECK_CPP = r"(unit|process)\.|world\.(execute|graph_calls|mpi|verify)_test"
-CHECK_PYTHON = ("cli", "communicator", "failures", "launch")
+CHECK_CPP = r"(unit|short|process)\."
+CHECK_PYTHON = ("cli", "communicator", "failures", "launch", "stopped")
 
 
 def test():
@@ -71,7 +71,8 @@ def check():
     if ready and report.phase("build", lambda _: build.core()):
         report.phase("start", lambda _: slowness.measure())
         phase(report, "ctest", lambda left_s: ctests.test(
-            "release", limit_s=left_s, only=CHECK_CPP, env={"PACELINE_SHORT": "1"}))
+            "release", limit_s=left_s, only=CHECK_CPP, without="device", configuration="Check",
+            env={"PACELINE_SHORT": "1"}))
         files = [f"tests/python/test_{name}.py" for name in CHECK_PYTHON]
         phase(report, "pytest", lambda left_s: python_tests.test(left_s, {}, where=files))
     return report.finish()
