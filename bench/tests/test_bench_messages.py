@@ -1,6 +1,7 @@
 """Messages and rounds of a call: what a tap sees, and what is made of it."""
 
 import functools
+import shutil
 import socket
 import subprocess
 import threading
@@ -97,6 +98,8 @@ def in_own_network(test):
     """Runs a test in a network whose loopback has no packets of other tests."""
 
     def inside(**fixtures):
+        if not shutil.which("ip"):
+            pytest.skip("ip is not installed (Debian: iproute2)")
         try:
             unshare(NET)  # for this thread and those that it starts
         except PermissionError:

@@ -51,12 +51,12 @@ REASONS = (
 @functools.cache
 def outcome(taken_for, ranks, over="paceline", chosen=frozenset()):
     """How each test ended ("passed", or why it was skipped), and what went wrong."""
-    report, said = run_suite("conformance.py", "TestOverPaceline", ranks, chosen,
+    report, said = run_suite("conformance.py", "TestOverPaceline", ranks, chosen=chosen,
                              SUITE_AS=taken_for, SUITE_OVER=over)
     return read(report), said
 
 
-def run_suite(file, cases, ranks, chosen, **env):
+def run_suite(file, cases, ranks, chosen=(), **env):
     """The report of all tests, or of those that are chosen, and what they have said."""
     for module in ("torch", "expecttest", "psutil"):
         pytest.importorskip(module)

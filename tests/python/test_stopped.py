@@ -22,7 +22,7 @@ def is_there(process):
     (2, 600, "caller"), param(3, 600, "thread"), (2, None, "thread")])
 def test_stopped_rank(ranks, limit_ms, progress):
     env = {"PACELINE_STOPPED_MS": str(limit_ms)} if limit_ms else {}
-    grace_s = 1 if ranks == 2 else 4  # for a rank beside the stopped one and the first that says so
+    grace_s = 1 if ranks == 2 else 4  # a third rank needs time to say what it has heard
     run, lines = told("stopped", ranks, grace_s=grace_s, PACELINE_PROGRESS=progress, **env)
     assert run.status == 3, run.text()
     for rank in range(ranks - 1):

@@ -34,8 +34,8 @@ def compiler_cache():
     return launchers, environment(
         CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1",  # paths of a clone make no difference
         CCACHE_SLOPPINESS="pch_defines,time_macros",  # what precompiled headers need
-        # Hashes of files are kept, too: of a precompiled header's 64 MB it took 0.07 s for each
-        # object. In a folder of this clone: what was locked when a machine went down stays so.
+        # Keeps hashes of files: to read the 64 MB of a precompiled header took 0.07 s an object.
+        # They lie in this clone, since a machine that goes down may leave them locked.
         CCACHE_INODECACHE="1", CCACHE_TEMPDIR=str(ROOT / "build/ccache"),
     )
 

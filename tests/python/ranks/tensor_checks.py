@@ -15,7 +15,7 @@ import paceline
 import paceline.torch
 from paceline.torch import minors
 
-LONG = "PACELINE_LONG" in os.environ
+LONG = bool(os.environ.get("PACELINE_LONG"))
 SHAPE = (2, 2, 2, 2)
 GROUP = None  # in which the calls below are made; None: in the group of all ranks
 
