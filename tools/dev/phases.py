@@ -94,7 +94,7 @@ def draw(seed):
     command = f"./dev test --draw --seed {seed}"
     print(f"again: {command}", flush=True)
     report = Report(command, commit(), PART_S)
-    if begin(report):
+    if begin(report, long=True):
         report.phase("drawn", lambda left_s: python_tests.test(
             left_s, LONG, "long", where=drawn(seed)), PART_S / 2)
         report.phase("fuzz", lambda left_s: fuzz_more(seed, left_s), PART_S / 3)
@@ -102,10 +102,11 @@ def draw(seed):
 
 
 def begin(report, long=False):
-    """Prepares every run; True if all is there."""
+    """Prepares every run; True if all is there. `long`: also what long tests alone need."""
     ready = report.phase("setup", lambda _: prepare.ensure())
     report.phase("mpi", lambda _: mpis.ensure(long))
-    if ready := ready and report.phase("build", lambda _: build.release(mpicc=mpis.compilers())):
+    compilers = mpis.compilers(long)
+    if ready := ready and report.phase("build", lambda _: build.release(mpicc=compilers)):
         report.phase("start", lambda _: slowness.measure())
     return ready
 
