@@ -77,7 +77,8 @@ std::string shown(std::string_view name, const std::string& value) {
   constexpr std::size_t kShown = 120;
   if (const auto size = parse_bytes(value); name.ends_with("_bytes") && size)
     return str(human_bytes(static_cast<double>(*size)), " (", value, ")");
-  return value.size() > kShown ? value.substr(0, kShown) + "..." : value;
+  if (value.size() <= kShown) return value;
+  return value.substr(0, kShown).append("...");
 }
 
 [[noreturn]] void fail_different(const Row& row, const std::vector<std::string>& cards,

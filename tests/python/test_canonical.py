@@ -63,7 +63,7 @@ def test_torch():
 
 def test_the_drop_in_library():
     pytest.importorskip("mpi4py")
-    mpi = test_preload.mpi_of("openmpi5")
+    mpi = test_preload.mpi_of("openmpi4")
     script = launched.RANKS / "canonical.py"
     library = test_preload.built(test_preload.mpicc_of(mpi))
     status, text = test_preload.run(

@@ -9,7 +9,7 @@ from fuzzing import Case
 from length import LONG, each
 
 PROGRAMS = 300 if LONG else 15
-SHORT = {"openmpi5": 3, "mpich5": 2}  # ranks
+SHORT = {"openmpi4": 3, "mpich5": 2}  # ranks
 
 
 each_mpi = each("name", SHORT, [name for name in test_preload.NAMES if name not in SHORT])

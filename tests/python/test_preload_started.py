@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import test_preload
-from length import each, in_long
+from length import each, in_long, param
 from test_preload import CALLS, NAMES, served
 
 pytestmark = pytest.mark.ranks
@@ -35,7 +35,8 @@ def run(name, ranks, *arguments, library=None, persistent=True, **options):
 
 
 @pytest.mark.parametrize("name, ranks, seed, rounds", [
-    ("openmpi5", 3, 1, 60), ("openmpi4", 2, 2, 60), ("mpich5", 3, 3, 60), ("mpich4", 2, 4, 60),
+    ("openmpi4", 2, 2, 60), ("mpich5", 3, 3, 60), param("openmpi5", 3, 1, 60),
+    param("mpich4", 2, 4, 60),
 ])  # fmt: skip
 def test_started_calls_are_right_in_any_order(name, ranks, seed, rounds):
     status, said = run(name, ranks, seed, rounds)
@@ -93,8 +94,9 @@ def test_fortran_is_served(tmp_path, name, module):
     assert served(said) == {call: (count, 0) for call, count in made.items()}, said
 
 
-@pytest.mark.parametrize("name, ranks", [("openmpi5", 3), ("mpich5", 2), ("mpich4", 3),
-                                         ("openmpi4", 2)])  # fmt: skip
+@pytest.mark.parametrize("name, ranks", [
+    ("openmpi4", 2), ("mpich5", 2), param("openmpi5", 3), param("mpich4", 3),
+])  # fmt: skip
 def test_a_program_that_only_starts_calls_is_served(name, ranks):
     """By what the ranks agree on where communicators are made."""
     mpi = test_preload.mpi_of(name)
