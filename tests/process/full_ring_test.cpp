@@ -1,6 +1,8 @@
 // A rank that computes while its peer breaks more communicators than fit into their ring.
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "process/ranks.hpp"
 #include "runtime/progress/clock.hpp"
 

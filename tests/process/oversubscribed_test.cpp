@@ -1,6 +1,7 @@
 // Ranks that share their processor with programs that compute.
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "process/ranks.hpp"
 #include "runtime/progress/clock.hpp"

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <fstream>
 
 #include "bootstrap/join.hpp"
 #include "process/answer_call.hpp"

@@ -2,11 +2,11 @@
 // (rank, index), and sums of them are exact in every type that the case is run with.
 #pragma once
 
-#include <cstring>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "base/str.hpp"
 #include "runtime/call.hpp"
 
 namespace paceline::test {
@@ -24,12 +24,7 @@ struct Case {
   Op op = Op::sum;
   Knobs knobs = {};
 
-  std::string name() const {
-    return str(name_of(collective), "/", algorithm, " p=", ranks, " n=", count, " root=", root,
-               in_place ? " in place" : "", uneven ? " uneven" : "",
-               segments ? str(" segments=", segments, " window=", window) : "",
-               knobs.blocks ? str(" blocks=", knobs.blocks) : "", " ", name_of(op));
-  }
+  std::string name() const;
 };
 
 // Element `i` of what rank `from` has for rank `to` (0 where the collective does not tell ranks
@@ -47,87 +42,28 @@ inline std::size_t unit_count(const Case& c, int a, int b = 0) {
          2;  // some of them empty for count 1
 }
 
+// T: float, double or std::int32_t.
 template <class T>
 class Buffers {
  public:
-  Buffers(const Case& c, int rank) : case_(c), rank_(rank) {
-    fill();
-    before_ = input_;
-  }
+  Buffers(const Case& c, int rank);
 
   // The memory that the call may touch: where it is, and how many bytes.
-  std::vector<std::pair<void*, std::size_t>> memory() {
-    return {{input_.data(), input_.size() * sizeof(T)},
-            {output_.data(), output_.size() * sizeof(T)}};
-  }
+  std::vector<std::pair<void*, std::size_t>> memory();
 
-  Call call() {
-    Call out;
-    out.collective = case_.collective;
-    out.type = std::is_same_v<T, double> ? Type::f64 : Type::f32;
-    if (std::is_integral_v<T>) out.type = Type::i32;
-    out.op = case_.op;
-    out.root = case_.root;
-    out.algorithm = case_.algorithm;
-    out.cut.segments = case_.segments;
-    out.cut.window = case_.window;
-    out.cut.knobs = case_.knobs;
-    out.count = case_.count;
-    out.uneven = case_.uneven;
-    if (case_.uneven) counts(out);
-    out.input = case_.in_place && alias_in_ ? alias_in_ : input_.empty() ? nullptr : input_.data();
-    out.output = case_.in_place && alias_out_ ? alias_out_
-                 : output_.empty()            ? nullptr
-                                              : output_.data();
-    return out;
-  }
+  Call call();
 
   // Returns what is wrong with the result; empty: nothing.
-  std::string check() const {
-    for (std::size_t i = 0; i < wanted_.size(); ++i)
-      if (result()[i] != wanted_[i])
-        return str(case_.name(), ": rank ", rank_, " element ", i, " is ", result()[i], ", not ",
-                   wanted_[i]);
-    if (!case_.in_place && input_ != before_)
-      return str(case_.name(), ": rank ", rank_, " finds its input changed");
-    return {};
-  }
+  std::string check() const;
 
  private:
   const T* result() const { return result_in_input_ ? input_.data() + result_at_ : output_.data(); }
   int p() const { return case_.ranks; }
 
-  void append(std::vector<T>& to, int from, int target, std::size_t n) const {
-    for (std::size_t i = 0; i < n; ++i) to.push_back(static_cast<T>(value(from, target, i)));
-  }
-
-  static T combined(const Case& c, int target, std::size_t i) {
-    T sum = static_cast<T>(value(0, target, i));
-    for (int r = 1; r < c.ranks; ++r) {
-      const T v = static_cast<T>(value(r, target, i));
-      sum = c.op == Op::max ? std::max(sum, v) : c.op == Op::min ? std::min(sum, v) : sum + v;
-    }
-    return c.op == Op::average ? sum / static_cast<T>(c.ranks) : sum;
-  }
-
-  void counts(Call& out) const {
-    const bool rooted =
-        case_.collective == Collective::gather || case_.collective == Collective::scatter;
-    if (rooted) out.count = unit_count(case_, rank_);
-    if (rooted && rank_ != case_.root) return;
-    for (int r = 0; r < p(); ++r) {
-      const bool pairs = case_.collective == Collective::alltoall;
-      out.counts.push_back(pairs ? unit_count(case_, rank_, r) : unit_count(case_, r));
-      if (pairs) out.counts_received.push_back(unit_count(case_, r, rank_));
-    }
-  }
-
-  std::size_t offset_of_own() const {
-    std::size_t at = 0;
-    for (int r = 0; r < rank_; ++r) at += unit_count(case_, r);
-    return at;
-  }
-
+  void append(std::vector<T>& to, int from, int target, std::size_t n) const;
+  T combined(int target, std::size_t i) const;
+  void counts(Call& out) const;
+  std::size_t offset_of_own() const;
   void fill();
   void fill_moves();
 
@@ -139,82 +75,5 @@ class Buffers {
   bool result_in_input_ = false;
   std::size_t result_at_ = 0;
 };
-
-template <class T>
-void Buffers<T>::fill() {
-  const Case& c = case_;
-  const bool root = rank_ == c.root;
-  switch (c.collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-      append(input_, rank_, 0, c.count);
-      if (c.collective == Collective::allreduce || root)
-        for (std::size_t i = 0; i < c.count; ++i) wanted_.push_back(combined(c, 0, i));
-      output_.assign(c.collective == Collective::allreduce || root ? c.count : 0, T(-1));
-      if (c.in_place && !output_.empty()) {
-        output_ = input_;
-        alias_in_ = output_.data();
-      }
-      return;
-    case Collective::reduce_scatter:
-      for (int r = 0; r < p(); ++r) append(input_, rank_, r, unit_count(c, r));
-      for (std::size_t i = 0; i < unit_count(c, rank_); ++i)
-        wanted_.push_back(combined(c, rank_, i));
-      output_.assign(wanted_.size(), T(-1));
-      if (c.in_place) {
-        result_in_input_ = true;
-        result_at_ = offset_of_own();
-        alias_out_ = input_.data() + result_at_;
-      }
-      return;
-    default:
-      return fill_moves();
-  }
-}
-
-template <class T>
-void Buffers<T>::fill_moves() {
-  const Case& c = case_;
-  const bool root = rank_ == c.root;
-  switch (c.collective) {
-    case Collective::broadcast:
-      append(wanted_, c.root, 0, c.count);
-      output_ = root ? wanted_ : std::vector<T>(c.count, T(-1));
-      return;
-    case Collective::allgather:
-    case Collective::gather:
-      append(input_, rank_, 0, unit_count(c, rank_));
-      if (c.collective == Collective::gather && !root) return;
-      for (int r = 0; r < p(); ++r) append(wanted_, r, 0, unit_count(c, r));
-      output_.assign(wanted_.size(), T(-1));
-      if (c.in_place) {
-        std::copy(input_.begin(), input_.end(), output_.begin() + std::ptrdiff_t(offset_of_own()));
-        alias_in_ = output_.data() + offset_of_own();
-      }
-      return;
-    case Collective::scatter:
-      if (root)
-        for (int r = 0; r < p(); ++r) append(input_, c.root, r, unit_count(c, r));
-      append(wanted_, c.root, rank_, unit_count(c, rank_));
-      output_.assign(wanted_.size(), T(-1));
-      if (c.in_place && root) {
-        result_in_input_ = true;
-        result_at_ = offset_of_own();
-        alias_out_ = input_.data() + result_at_;
-      }
-      return;
-    case Collective::alltoall:
-      for (int r = 0; r < p(); ++r) append(input_, rank_, r, unit_count(c, rank_, r));
-      for (int r = 0; r < p(); ++r) append(wanted_, r, rank_, unit_count(c, r, rank_));
-      output_.assign(wanted_.size(), T(-1));
-      if (c.in_place) {
-        output_ = input_;
-        alias_in_ = output_.data();
-      }
-      return;
-    default:
-      return;
-  }
-}
 
 }  // namespace paceline::test

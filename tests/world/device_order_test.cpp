@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/str.hpp"
 #include "engine/enqueued.hpp"
 #include "ir/lower.hpp"
 #include "world/cases.hpp"

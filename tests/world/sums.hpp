@@ -2,6 +2,7 @@
 // bits of their sum in rank order, by a reference that shares no line with the library.
 #pragma once
 
+#include <cstring>
 #include <map>
 #include <set>
 #include <string>
