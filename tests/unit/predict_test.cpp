@@ -5,7 +5,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 
 #include "arrival/predict.hpp"
 #include "arrival/sequence.hpp"
@@ -60,10 +59,11 @@ class Program {
  public:
   explicit Program(int ranks, bool starts = false, CallPrices (*prices)(std::int64_t) = ring_prices)
       : ranks_(ranks), starts_(starts), prices_(prices), predictor_(ranks) {}
+  Program(const Program&) = delete;   // what it holds points into it
 
   // Makes a call of this signature. Returns the ranks that it names.
   std::vector<int> call(std::uint64_t alike, const Entries& entered) {
-    const std::shared_ptr<Site> site = settled(alike);
+    Site* const site = settled(alike);
     const std::vector<int> named = predictor_.late(site->place);
     sequence_.count(alike);
     predictor_.count_call(site->place);
@@ -84,7 +84,7 @@ class Program {
  private:
   struct Site;
   struct Made {
-    std::shared_ptr<Site> site;
+    Site* site;   // of sites_, which keeps all
     std::uint64_t number;
     std::vector<int> named;
     Latest latest;
@@ -95,19 +95,18 @@ class Program {
   };
 
   std::deque<Made>& untold(Site& site) { return starts_ ? site.untold : untold_; }
-  std::shared_ptr<Site> settled(std::uint64_t alike) {
+  Site* settled(std::uint64_t alike) {
     for (;;) {
       const std::uint64_t key = sequence_.key_of(alike);
-      std::shared_ptr<Site>& site = sites_[key];
-      if (!site) site = std::make_shared<Site>(Site{CallPlace(prices_(ranks_))});
-      auto& calls = untold(*site);
+      Site& site = sites_.try_emplace(key, Site{CallPlace(prices_(ranks_))}).first->second;
+      auto& calls = untold(site);
       while (calls.size() >= early) {
         const Made made = std::move(calls.front());
         calls.pop_front();
         if (predictor_.learn(made.site->place, made.latest, made.named))
           sequence_.late_at(made.number);
       }
-      if (sequence_.key_of(alike) == key) return site;
+      if (sequence_.key_of(alike) == key) return &site;
     }
   }
 
@@ -117,7 +116,7 @@ class Program {
   Predictor predictor_;
   CallSequence sequence_;
   std::deque<Made> untold_;
-  std::map<std::uint64_t, std::shared_ptr<Site>> sites_;
+  std::map<std::uint64_t, Site> sites_;
 };
 
 Entries on_time(int ranks, std::uint64_t call, std::int64_t spread) {
