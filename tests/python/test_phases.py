@@ -281,6 +281,15 @@ def test_limits_are_longer_where_a_fixed_start_is(monkeypatch, some):
         assert allowed == [min(some.limit_s, 4 * phases.USUAL_S["fuzz shm"] * factor)]
 
 
+def test_the_limit_of_the_run_is_at_most_twice_as_long(monkeypatch, some):
+    monkeypatch.setattr(slowness, "measure", str)
+    for factor, limit_s in ((1, 100), (1.5, 150), (9, 200)):
+        monkeypatch.setenv(slowness.VARIABLE, str(factor))
+        some.limit_s = 100
+        phases.start(some)
+        assert some.limit_s == limit_s
+
+
 # --- two tries ------------------------------------------------------------------------------------
 
 

@@ -118,17 +118,18 @@ def test_limits(monkeypatch):
         def get_closest_marker(self, name):
             return self.markers.get(name)
 
-    monkeypatch.setattr(running.length, "SLOWNESS", 1)
-    monkeypatch.setattr(running.length, "LONG", True)  # where the usual tests try more, too
-    assert running.limit_of(Item()) == running.LONG_LIMIT_S
     monkeypatch.setattr(running.length, "LONG", False)
+    assert running.limit_of(Item(ranks=())) > launched.LIMIT_S  # however slow this machine is
+    monkeypatch.setattr(running.length, "SLOWNESS", 1)
     assert running.limit_of(Item()) == running.LIMIT_S
     assert running.limit_of(Item(long=())) == running.LONG_LIMIT_S
     assert running.limit_of(Item(ranks=(), long=())) == running.LONG_LIMIT_S
-    assert running.limit_of(Item(ranks=())) == running.RANKS_LIMIT_S > launched.LIMIT_S
+    assert running.limit_of(Item(ranks=())) == running.RANKS_LIMIT_S
     assert running.limit_of(Item(long=(), limit_s=(7,))) == 7
     monkeypatch.setattr(running.length, "SLOWNESS", 1.5)
     assert running.limit_of(Item(limit_s=(8,))) == 12
+    monkeypatch.setattr(running.length, "LONG", True)  # where the usual tests try more, too
+    assert running.limit_of(Item()) == 1.5 * running.LONG_LIMIT_S
 
 
 def test_what_tests_import_if_it_is_there_is_known():

@@ -23,7 +23,8 @@ from dev.report import Report
 
 ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
 TARGET_S, CHECK_TARGET_S = 720, 300  # on two idle cores: told, never enforced
-LIMIT_S = 2400  # of it all, whatever hangs, and however slow the machine
+LIMIT_S = 2400  # of it all, whatever hangs; so many times as much at most if the machine is slow:
+SLOWEST = 2
 PART_S = 3600  # of a part of --long
 HANGS = 4  # times what a phase takes on two idle cores:
 USUAL_S = {"ctest": 210, "pytest": 420, "fuzz loop": 15, "fuzz shm": 15, "asan": 430,
@@ -69,7 +70,7 @@ def check():
     report = Report("./dev check", commit(), LIMIT_S, CHECK_TARGET_S)
     ready = report.phase("setup", lambda _: prepare.ensure(torch=False))
     if ready and report.phase("build", lambda _: build.core()):
-        report.phase("start", lambda _: slowness.measure())
+        start(report)
         phase(report, "ctest", lambda left_s: ctests.test(
             "release", limit_s=left_s, only=CHECK_CPP, without="device", configuration="Check",
             env={"PACELINE_SHORT": "1"}))
@@ -83,7 +84,7 @@ def long(names):
     report = Report(f"./dev test --long {' '.join(names)}", commit(), PART_S * len(names) + LIMIT_S)
     if begin(report, long=True):
         for name in names:
-            parts.note(name, report.commit, report.phase(name, PARTS[name], PART_S))
+            parts.note(name, report.commit, phase(report, name, PARTS[name], PART_S))
     return report.finish()
 
 
@@ -95,9 +96,9 @@ def draw(seed):
     print(f"again: {command}", flush=True)
     report = Report(command, commit(), PART_S)
     if begin(report, long=True):
-        report.phase("drawn", lambda left_s: python_tests.test(
+        phase(report, "drawn", lambda left_s: python_tests.test(
             left_s, LONG, "long", where=drawn(seed)), PART_S / 2)
-        report.phase("fuzz", lambda left_s: fuzz_more(seed, left_s), PART_S / 3)
+        phase(report, "fuzz", lambda left_s: fuzz_more(seed, left_s), PART_S / 3)
     return report.finish()
 
 
@@ -107,13 +108,21 @@ def begin(report, long=False):
     report.phase("mpi", lambda _: mpis.ensure(long))
     compilers = mpis.compilers(long)
     if ready := ready and report.phase("build", lambda _: build.release(mpicc=compilers)):
-        report.phase("start", lambda _: slowness.measure())
+        start(report)
     return ready
 
 
-def phase(report, name, action):
-    """Runs a phase, which hangs if it takes four times its usual time on a machine this slow."""
-    return report.phase(name, action, HANGS * USUAL_S[name] * slowness.factor())
+def start(report):
+    """Measures how slow this machine is: the factor of all limits, that of the whole run, too."""
+    report.phase("start", lambda _: slowness.measure())
+    report.limit_s *= min(slowness.factor(), SLOWEST)
+
+
+def phase(report, name, action, limit_s=None):
+    """Runs a phase that may take `limit_s` on two idle cores, by default HANGS times what is usual
+    there: longer on a machine that is slower."""
+    limit_s = limit_s or HANGS * USUAL_S[name]
+    return report.phase(name, action, limit_s * slowness.factor())
 
 
 def drawn(seed):

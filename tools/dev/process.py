@@ -147,7 +147,7 @@ def run(command, *, timeout_s, env=None, keep=None, bar=None, on_late=None):
         code, line, late = wait_for(child, timeout_s, keep, bar, on_late)
     kept = {"unseen" if bar else "summary": line}
     if late:
-        raise Failed(f"no end after {timeout_s} s: {shlex.join(command)}", **kept)
+        raise Failed(f"no end after {timeout_s:g} s: {shlex.join(command)}", **kept)
     if code:
         raise Failed(f"exit status {code}: {shlex.join(command)}", **kept)
     return line

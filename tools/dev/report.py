@@ -29,7 +29,7 @@ class Report:
             limit_s = min(limit_s, self.limit_s - self.seconds())
         try:
             if limit_s <= 0:
-                raise Failed(f"not begun: the {self.limit_s} s of {self.command} are over")
+                raise Failed(f"not begun: the {self.limit_s:g} s of {self.command} are over")
             lines = action(limit_s) or ""
         except Failed as caught:
             failure, lines = caught, caught.summary
